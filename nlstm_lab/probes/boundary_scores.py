@@ -276,6 +276,8 @@ Read = tuple[Readings, Truths, Mapping[str, Window]]
 
 def _readings(model: Network, text: Excerpt | Lines) -> Read:
     """Pieces of a text, or lines, as the network reads them, their truths, and the windows to judge within."""
+    if not isinstance(text, Excerpt | Lines):
+        raise UsageError(f"text must be an excerpt (lab.datasets.Excerpt) or lines, not {text!r}"[:100])
     return _read_once(model, digest(model), text)
 
 

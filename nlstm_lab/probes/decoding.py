@@ -21,7 +21,7 @@ from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.interventions import spread, unit_ablations
-from nlstm_lab.probes.reading import BURN_IN, names, seen, skipped
+from nlstm_lab.probes.reading import BURN_IN, encode_symbols, names, seen, skipped, string
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.seeds import untrained
 from nlstm_lab.probes.tracing import trace
@@ -98,7 +98,7 @@ def decode(trace: xr.Dataset, text: str, wanted: tuple[str, ...] = (*NUMBERS, *C
     (['r_squared', 'r_squared', 'r_squared'], ['outer', 'inner', 'h'])
     """
     symbols = trace["symbol"].values.astype(str).tolist() if "symbol" in trace.coords else [*text]
-    if not isinstance(text, str) or len(text) != trace.sizes["time"] or symbols != [*text]:
+    if len(string(text)) != trace.sizes["time"] or symbols != [*text]:
         raise UsageError("the text is not the one that was traced: it must be the trace's symbols, not codes")
     if unknown := set(wanted) - {*NUMBERS, *CLASSES}:
         raise UsageError(f"properties are {', '.join((*NUMBERS, *CLASSES))}, not {unknown.pop()!r}")
@@ -239,8 +239,8 @@ def cell_cuts(model: Network, text: str | Excerpt) -> pd.DataFrame:
     Raises:
         UsageError: The text ends before a half has moments behind its start.
     """
-    text = read(text)
-    half = len(text) // 2
-    how: dict[str, Any] = {"other": text[half:], "moments": spread(half, MOMENTS, MOMENTS), "distance": MOMENTS}
-    frames = [unit_ablations(model, text[:half], memory, kind="swap", **how) for memory in names(model.recurrent)]
+    codes = encode_symbols(model, read(text))
+    half = len(codes) // 2
+    how: dict[str, Any] = {"other": codes[half:], "moments": spread(half, MOMENTS, MOMENTS), "distance": MOMENTS}
+    frames = [unit_ablations(model, codes[:half], memory, kind="swap", **how) for memory in names(model.recurrent)]
     return pd.concat(frames, ignore_index=True)

@@ -206,13 +206,13 @@ def ablations(model: Network, text: Text | Excerpt, seed: int = 0) -> pd.DataFra
     Raises:
         UsageError: The text ends before a half has moments behind its start.
     """
-    text = read(text)
-    half = len(text) // 2
+    codes = encode_symbols(model, read(text))
+    half = len(codes) // 2
     how: dict[str, Any] = {"moments": spread(half, MOMENTS, DISTANCE), "distance": DISTANCE}
     frames = []
     for memory in every_name(model.recurrent):
         for kind in get_args(Kind):
-            found = intervene(model, text[:half], kind, memory, other=text[half:] if kind == "swap" else None, **how)
+            found = intervene(model, codes[:half], kind, memory, other=codes[half:] if kind == "swap" else None, **how)
             frame = found.mean("moment").to_dataframe().reset_index()
             frame["loss_increase"] = frame["loss_ablated"] - frame["loss"]
             frames.append(frame[["distance", "kl", "loss_increase"]].assign(memory=memory, kind=kind))

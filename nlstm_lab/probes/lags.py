@@ -20,7 +20,7 @@ from nlstm_lab.datasets import Sequences
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.input_gradients import connectivity
-from nlstm_lab.probes.reading import encode, evaluating, reading
+from nlstm_lab.probes.reading import encode, evaluating, reading, string
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.seeds import untrained
 from nlstm_lab.statistics import bootstrap
@@ -98,7 +98,7 @@ def connectivity_lags(
         UsageError: Nothing can be measured.
     """
     draw = np.random.default_rng(seed)
-    some = ((text, sorted(draw.permutation(len(text))[:places].tolist())) for text in read(texts))
+    some = ((text, sorted(draw.permutation(len(string(text)))[:places].tolist())) for text in read(texts))
     measured = (connectivity(model, text, at=chosen) for text, chosen in some)
     frames = [measure(data, lags) for data in measured if len(positions(data))]
     if not frames:
@@ -157,7 +157,9 @@ def gradients(model: Network, texts: Sequence[str] | Sequences, seed: int = 0) -
 @recorded("gradients", by=["trained", "seed"])
 def _gradients(model: Network, texts: Sequence[str] | Sequences, trained: bool, seed: int) -> pd.DataFrame:
     network = model if trained else untrained(model, seed)
-    codes = [encode(network, text[:DISTANCE]) for text in read(texts) if len(text) >= DISTANCE]
+    codes = [encode(network, text[:DISTANCE]) for text in read(texts) if len(string(text)) >= DISTANCE]
+    if not codes:
+        raise UsageError(f"texts must be strings, one of them of {DISTANCE} characters at least")
     with reading(network):
         inputs = network.inputs(torch.stack(codes, 1))
     frame = gradient_by_distance(network.recurrent, inputs.clone(), seed=seed)

@@ -92,12 +92,17 @@ def encode(model: Network, text: Any, name: str = "text") -> Tensor:
 
 def encode_all(model: Network, texts: Any) -> tuple[Tensor, list[int] | None]:
     """Texts as the network takes them, [T, B] or [T, B, features], padded, and their lengths: None for one alone."""
-    if not isinstance(texts, list | tuple) or (len(texts) and isinstance(texts[0], int | float | np.number)):
+    if is_one(texts):
         return encode(model, texts).unsqueeze(1), None
     if not texts:
         raise UsageError("there is no text: hand in at least one")
     codes = [encode(model, text) for text in texts]
     return nn.utils.rnn.pad_sequence(codes), [len(each) for each in codes]
+
+
+def is_one(texts: Any) -> bool:
+    """Whether this is one text, a list of codes too, and not several."""
+    return not isinstance(texts, list | tuple) or (len(texts) > 0 and isinstance(texts[0], int | float | np.number))
 
 
 def encode_symbols(model: Network, text: Text) -> Tensor:
@@ -175,11 +180,8 @@ def encode_leniently(vocabulary: Vocabulary, text: str, unknown: Unknown = "refu
     lower case, their base letter or, as text8's rules do, a space."""
     if unknown not in get_args(Unknown):
         raise UsageError(f"unknown must be one of {', '.join(map(repr, get_args(Unknown)))}, not {unknown!r}")
-    if not isinstance(text, str):
-        raise UsageError(f"text must be a string, not {text!r}"[:80])
-    if not text:
+    if not (read := composed(text, unknown)):
         raise UsageError("the text is empty: a probe needs at least one character")
-    read = composed(text, unknown)
     if unknown == "map":
         read = "".join(_nearest(character, vocabulary) for character in read)
     return vocabulary.encode(read), read
@@ -187,7 +189,14 @@ def encode_leniently(vocabulary: Vocabulary, text: str, unknown: Unknown = "refu
 
 def composed(text: str, unknown: Unknown) -> str:
     """The text; where characters are mapped, in NFC: otherwise a combining mark would be a space, and split a word."""
-    return unicodedata.normalize("NFC", text) if unknown == "map" else text
+    return unicodedata.normalize("NFC", string(text)) if unknown == "map" else string(text)
+
+
+def string(text: Any) -> str:
+    """A text that must be a string; UsageError where it is none."""
+    if not isinstance(text, str):
+        raise UsageError(f"text must be a string, not {text!r}"[:100])
+    return text
 
 
 def _nearest(character: str, vocabulary: Vocabulary) -> str:

@@ -18,6 +18,7 @@ from torch import nn
 from nlstm_lab import parameters, paths
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
+from nlstm_lab.probes.reading import string
 from nlstm_lab.runs import Run
 from nlstm_lab.runs.tables import NO_RUNS, run_columns
 from nlstm_lab.statistics import Compared, compare, t_interval
@@ -70,7 +71,7 @@ def shuffled(text: str, by: Literal["characters", "words"], seed: int = 0) -> st
     """
     if by not in ("characters", "words"):
         raise UsageError(f"a text is shuffled by 'characters' or by 'words', not by {by!r}")
-    pieces = list(text) if by == "characters" else re.split(r"(\s+)", text)
+    pieces = [*string(text)] if by == "characters" else re.split(r"(\s+)", string(text))
     # between words is white space; at an end it leaves an empty piece there
     moved = [k for k in range(0, len(pieces), 1 if by == "characters" else 2) if pieces[k]]
     order = np.random.default_rng(seed).permutation(len(moved))

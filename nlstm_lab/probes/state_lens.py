@@ -6,6 +6,7 @@ applied to a memory as if that were the hidden state (the logit lens).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.decoding import fitted
-from nlstm_lab.probes.reading import BURN_IN, Text, Texts, encode_symbols, reading, seen, skipped
+from nlstm_lab.probes.reading import BURN_IN, Text, Texts, encode_symbols, is_one, reading, seen, skipped
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.tracing import trace
 
@@ -78,7 +79,7 @@ def lens(model: Network, text: Texts, *, ahead: Sequence[int] = AHEAD, burn_in: 
     Raises:
         UsageError: The network predicts something else, or the text is too short.
     """
-    texts = text if isinstance(text, list | tuple) else [text]
+    texts: Any = [text] if is_one(text) else text
     examples = [_examples(model, each, ahead, burn_in) for each in texts]
     targets = torch.cat([targets for _, targets in examples])
     hidden = next(model.parameters()).new_zeros(1, model.recurrent.output_size)

@@ -120,7 +120,7 @@ def context_accuracy(model: Network, texts: Sequence[str] | Sequences) -> pd.Dat
         accuracy_unmasked_pct (over all words, as the article counts: an unknown word is never right) and the numbers of
         both: counted, all.
     """
-    several = read(texts)
+    several = [wording.string(text) for text in read(texts)]
     longest = max(map(len, several), default=0) + 1  # a word may be known whole, where no space is before it
     hits, counted, everything = np.zeros((TOPS, longest)), np.zeros(longest, int), np.zeros(longest, int)
     for said, is_word, hit in _readings(model, several):
@@ -166,7 +166,7 @@ def _readings(model: Network, texts: Sequence[str]) -> Iterator[tuple[wording.Wo
     vocabulary = wording.vocabulary_of(model)
     if model.words is None:
         raise UsageError(f"{model.name or 'this network'} predicts no words: take one that does")
-    if not texts or not all(0 < len(text) <= wording.LONGEST for text in texts):
+    if not texts or not all(0 < len(wording.string(text)) <= wording.LONGEST for text in texts):
         raise UsageError(f"at least one text is needed, and each of 1 to {wording.LONGEST} characters")
     codes = {name: code for code, name in enumerate(model.words)}
     for start in range(0, len(texts), BATCH):

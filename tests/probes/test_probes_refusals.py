@@ -251,6 +251,10 @@ SYMBOLS = [
     lambda model, text: probes.units(model, text, burn_in=0),
     lambda model, text: probes.fixed_points(model, text, starts=1),
     lambda model, text: probes.timescales(model, text, burn_in=0),
+    lambda model, text: probes.ablations(model, text),
+    lambda model, text: probes.unit_ablations(model, text, "inner", moments=[2], distance=1),
+    lambda model, text: probes.slow_modes(model, text, starts=1),
+    lambda model, text: probes.cell_cuts(model, text),
 ]
 
 
@@ -272,6 +276,19 @@ SYMBOLS = [
 def test_what_no_probe_can_read_is_refused_in_the_same_sentence(network, probe, text, said):
     with pytest.raises(UsageError, match=said):
         probe(network(), text)
+
+
+@pytest.mark.parametrize("text", [None, 3, torch.ones(3, dtype=torch.long)])
+def test_what_needs_words_refuses_what_is_no_string(network, text):
+    model = changed(network, words=WORDS)
+    for probe in (probes.mapped, probes.connectivity, lambda model, text: probes.Completer(model)(text)):
+        with pytest.raises(UsageError, match="text must be a string"):
+            probe(model, text)
+    for probe in (probes.connectivity_lags, probes.gradients, probes.context_accuracy, probes.repetition):
+        with pytest.raises(UsageError, match="text must be a string"):
+            probe(model, [text])
+    with pytest.raises(UsageError, match="excerpt"):
+        probes.word_alignment(network(HMLSTM, num_layers=2), text)
 
 
 @pytest.mark.parametrize("make", [np.array, list, lambda codes: torch.tensor([codes]), torch.tensor])
