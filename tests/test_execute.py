@@ -23,7 +23,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from papermill.cli import papermill
 from typer.testing import CliRunner
 
-from nlstm_lab import cli, execute, parameters, paths, probes
+from nlstm_lab import cli, execute, paths, probes
 from nlstm_lab.errors import LabError, UsageError
 
 Write = Callable[..., execute.Job]
@@ -351,13 +351,6 @@ def test_an_error_of_the_lab_is_one_sentence_in_a_notebook(
     assert len(shown.splitlines()) == 1
 
 
-def test_parameters_are_what_has_a_type(shell: InteractiveShell) -> None:
-    assert parameters.current() == {}
-    run(shell, 'text: str = "a"\nseeds: list[int] = [0]', "other = 3", 'text = "b"')  # the last is what papermill adds
-    run(shell, "import pathlib\nplace: pathlib.Path = pathlib.Path()", CHECK)
-    assert parameters.current() == {"text": "b", "seeds": [0], "place": "PosixPath"}
-
-
 def contents() -> dict[str, bytes]:
     """All that git would know of."""
     folders = (paths.figures(), paths.probes())
@@ -403,19 +396,6 @@ def test_an_edited_parameter_draws_elsewhere_and_says_where(
     for part in (f"{FIGURE}.pdf kept (text differs)", f"workspaces/figures/{TABLE}.tex", CLAIM):
         assert part in said
     assert probes.measured_claims()["value"].tolist() == [len("to be")]
-
-
-@pytest.mark.slow
-def test_a_trial_adds_no_row_to_the_claims(write: Write, shell: InteractiveShell) -> None:
-    """Neither of a claim that is committed of another scale, nor of one that nobody measured yet."""
-    cells = [cell.replace('"small"', "scale") for cell in (CELLS[0], *CELLS[3:])]
-    new, own = cells[-1].replace("than_outer", "than_stack_upper"), PARAMETERS + '\nscale: str = "small"'
-    run(shell, own, *cells)
-    before = (paths.probes() / "claims.csv").read_bytes()
-    run(shell, own.replace("to be", "not to be"), new)  # edited in JupyterLab
-    run(shell, "# Parameters\nscale = 'smoke'", *cells)
-    run(shell, "# Parameters\nscale = 'small'", new)
-    assert (paths.probes() / "claims.csv").read_bytes() == before
 
 
 @pytest.mark.slow

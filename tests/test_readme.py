@@ -138,6 +138,7 @@ def test_the_unit_that_contributing_shows_trains_and_is_probed(runs_folder: Path
     run = lab.runs.ensure(lab.experiments.variant("ptb_char_nlstm", "smoke", cell_type=unit), progress=False)
     trace = lab.probes.trace(run.model(), "the name is bound to the value")
     assert set(lab.probes.classes(trace).life) <= {"alive", "silent", "latched"}
+    assert not lab.probes.run(run.model(), "the name", edits={"cell f": lab.probes.zero}).trace.f.any()
     assert len(lab.figures.data(lab.figures.cell_activations(trace, units=2))) == 2 * trace.sizes["time"]
 
 

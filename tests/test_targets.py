@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import nlstm_lab as lab
-from nlstm_lab import paths, settings, targets
+from nlstm_lab import paths, targets
 from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.targets import shown
 from nlstm_lab.targets.entries import Tolerance
@@ -527,31 +527,6 @@ def test_a_document_that_is_not_what_it_should_be_is_refused(tmp_path: Path, mon
     (tmp_path / "madsen.toml").unlink()
     with pytest.raises(DamagedFile, match="No such file"):
         targets.load("madsen")
-
-
-@pytest.mark.parametrize("name", targets.DOCUMENTS)
-def test_what_a_document_holds_fits_together(name):
-    document = targets.load(name)
-    names = [claim.name for claim in document.claims]
-    assert len(set(names)) == len(names)
-    assert {claim.counted_with for claim in document.claims} <= {*names, ""}
-    for claim in document.claims:
-        assert (claim.above is None) != (claim.printed is None), "judged in one way"
-        assert (claim.printed is None) == (claim.tolerance is None)
-    for one in document.tolerances.values():
-        assert 0 <= one.match <= one.close
-    for place in document.places.values():
-        assert place.splits in (["valid"], ["test"], ["valid", "test"])
-        assert set(place.metrics) <= {*settings.METRICS, *settings.HIGHER_IS_BETTER}
-        for row in place.rows:
-            assert {metric: list(printed) for metric, printed in row.model_extra.items()} == dict.fromkeys(
-                place.metrics, place.splits
-            )
-            assert (row.experiment is None) != (row.cites is None)
-        for sentence in place.sentences:
-            assert set(sentence.splits) <= set(place.splits)
-            named = {*sentence.better, *sentence.worse}
-            assert not place.rows or named <= {row.experiment for row in place.rows}
 
 
 # The README's block

@@ -62,21 +62,6 @@ def test_every_character_stands_under_its_cells(trace):
     np.testing.assert_allclose([letter.get_position()[0] for letter in letters], middles)
 
 
-@pytest.mark.parametrize(
-    ("memories", "titles"),
-    [
-        (["layer 1", "layer 2"], ["stack, upper layer", "stack, lower layer"]),
-        (["layer 1", "layer 2", "layer 3"], ["layer 3", "layer 2", "layer 1"]),
-    ],
-)
-def test_layers_are_upper_and_lower_where_there_are_two(trace, memories, titles):
-    (ax,) = figures.cell_activations(trace(memories)).axes
-    words = [text.get_text() for text in ax.texts]
-    assert [word.split(",  ")[0] for word in words if ",  " in word] == titles
-    assert "activation" in words  # what the colours are
-    assert min(text.get_fontsize() for text in ax.texts) >= 6
-
-
 @pytest.mark.slow
 def test_red_is_negative_white_zero_blue_positive(trace):
     data = trace()

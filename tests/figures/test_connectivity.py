@@ -35,15 +35,6 @@ def shades(scale, at=10):
     return frame.pivot(index="time", columns="model", values="shade")
 
 
-def test_a_facet_for_each_model_its_words_and_the_text_once_each():
-    figure = connectivity_sentence({"nlstm": measured(), "gru": measured()}, 10)
-    texts = [text.get_text() for text in figure.axes[0].texts]
-    assert [text for text in texts if text in ("GRU", "Nested LSTM")] == ["GRU", "Nested LSTM"]
-    assert texts.count("target: grammar    likeliest: grammar 50 %,  great 20 %,  good 10 %") == 2
-    assert "".join(texts).count("thestudyofgrammar") == 2
-    assert len(figures.data(figure)) == 2 * len(TEXT)
-
-
 def test_shades_are_relative_to_a_networks_own_largest_to_all_or_logarithmic():
     row, whole, log = shades("row"), shades("figure"), shades("log")
     assert row["gru"].tolist() == row["nlstm"].tolist()

@@ -75,21 +75,6 @@ def test_norms_name_the_operations_and_count_the_updates(found):
     assert box.x1 <= 6.75 + 1e-9
 
 
-def test_the_scale_of_a_norm_begins_with_its_layers_first_update(found):
-    result = found()
-    result["operation"][:, 1:] = 0
-    result["operation"][4, 1] = 1
-    result["norm"][:4, 1:] = 0.0
-    result["norm"][4:, 1] = 1.5 + np.arange(len(LONG) - 4) / 100
-    result["norm"][:, 2] = 0.0
-    (ax,) = figures.hidden_norms(result).axes
-    words = next(text.get_text() for text in ax.texts if "norm, blank" in text.get_text())
-    assert f"layer 2: 1.50–{1.5 + (len(LONG) - 5) / 100:.2f}, layer 3: 0.00–0.00" in words
-    layer2 = ax.collections[4].get_array().ravel()  # z of layers 2 and 1, then norm and operation of 3, then this
-    assert layer2.mask[:4].all()
-    assert layer2[4] == 0
-
-
 @pytest.mark.parametrize("draw", [figures.boundary_rows, figures.hidden_norms])
 @pytest.mark.parametrize(("length", "width"), [(1, 6.75), (41, 3.25), (500, 5.5), (90, "85 mm")])
 def test_any_sequence_is_drawn_at_any_width_in_letters_that_can_be_read(found, draw, length, width):

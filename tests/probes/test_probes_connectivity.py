@@ -131,13 +131,6 @@ def test_characters_outside_the_vocabulary_are_refused_or_mapped():
     assert encode_leniently(ALPHABET, "a-b", "map")[1] == "a b"
 
 
-def test_names_are_as_many_as_what_is_predicted():
-    model = network(words=True)
-    model.words = None
-    with pytest.raises(UsageError, match="`words`"):
-        connectivity(model, TEXT)
-
-
 class Backwards(Recurrent):
     """Reads from both ends, as a bidirectional network does."""
 

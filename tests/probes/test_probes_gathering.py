@@ -92,9 +92,3 @@ def test_two_rows_of_a_seed_are_no_two_seeds():
     with pytest.raises(UsageError, match="'inner'"):
         probes.intervals(frame, "dead", by=["memory"])
     assert probes.intervals(frame, "dead", by=["memory", "quantity"])["n"].tolist() == [2, 2]
-
-
-def test_a_group_without_a_name_is_a_group():
-    frame = pd.DataFrame({"evaluation": ["blocks", None], "layer": [np.nan, 1.0], "seed": 0, "value": [1.0, 2.0]})
-    assert probes.intervals(frame, "value", by=["evaluation"])["mean"].tolist() == [1, 2]
-    assert probes.intervals(frame, "value", by=["evaluation", "layer"])["mean"].tolist() == [1, 2]

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 import nlstm_lab as lab
-from nlstm_lab.cells import GRU, HMLSTM, LSTM, RNN, GRUCell, NestedLSTM
-from nlstm_lab.cells.base import GatedCell
+from nlstm_lab.cells import GRU, HMLSTM, RNN
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
@@ -146,44 +144,6 @@ def test_texts_side_by_side_are_read_as_each_alone(any_network, text):
             np.testing.assert_allclose(together[name].sel(text=k)[: len(one)], single[name], atol=1e-5)
             assert np.isnan(mine[len(one) :]).all()
         assert "".join(traced.symbol.values[k]) == one
-
-
-class OwnCell(GatedCell):
-    state_names, gates = ("h", "c"), ("f", "g")
-    shown = ("g",)
-
-    def __init__(self, *sizes, **options):
-        super().__init__(*sizes, **options)
-        self.reset_parameters()
-
-    def recur(self, projected, state, hook=None):
-        f, g = (projected + state[0] @ self.weight_hh.t()).chunk(2, -1)
-        f = lab.cells.hooked(hook, "f", torch.sigmoid(f))
-        if hook is not None:
-            hook("g", g)
-        c = lab.cells.hooked(hook, "c", f * state[1] + g)
-        return lab.cells.hooked(hook, "h", torch.tanh(c)), c
-
-
-def test_a_cell_of_ones_own_is_edited_where_it_goes_on_with_what_a_hook_returns(text):
-    class Own(lab.cells.Recurrent):
-        cell_class = OwnCell
-
-    model = lab.models.wrap(Own(11, 8), readout=nn.Linear(8, 11), vocabulary=ALPHABET)
-    with pytest.raises(UsageError, match="shows it"):
-        run(model, text[:5], edits={"cell g": zero})
-    assert not run(model, text[:5], edits={"cell f": zero}).trace.equals(run(model, text[:5]).trace)
-    assert run(model, text[:5], edits={"cell before": zero}).trace.c.sizes["memory"] == 1
-
-
-def test_a_wrapped_network_and_another_memory_function(text):
-    model = lab.models.wrap(nn.LSTM(11, 8, 2), readout=nn.Linear(8, 11), vocabulary=ALPHABET)
-    assert float(run(model, text[:9], edits={"layer 2": zero}).trace.h.sel(layer=2).values.max()) == 0
-    nested = lab.models.wrap(NestedLSTM(11, 8, memory=GRUCell), readout=nn.Linear(8, 11), vocabulary=ALPHABET)
-    assert float(run(nested, text[:9], edits={"cell": zero}).trace.h.values.max()) == 0
-    with pytest.raises(UsageError, match="layer 1"):
-        run(model, text[:9], edits={"inner": zero})
-    assert isinstance(model.recurrent, LSTM)
 
 
 def test_a_labelled_array_is_put_where_its_coordinates_say(network, text):

@@ -195,15 +195,6 @@ def test_no_confident_number_where_there_is_none():
     assert result.drop(columns="reason").isna().all(axis=None)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("lengths", "share", "bias"), [(100, 0.66, -0.23), (200, 0.99, -0.02)])
-def test_near_the_limit_the_biases_are_those_of_the_docstring(lengths, share, bias):
-    result = estimate(signals((20,) * 2000, 20 * lengths, seed=0))
-    known = np.isfinite(result.timescale)
-    assert known.mean() == pytest.approx(share, abs=0.03)
-    assert np.nanmean(result.timescale) / 20 - 1 == pytest.approx(bias, abs=0.02)
-
-
 @pytest.mark.parametrize(
     ("share", "tau", "window", "true"), [(0.1, 99.5, 0.98, 10.4), (0.05, 99.5, 0.69, 5.45), (0.2, 20, 2.14, 4.4)]
 )

@@ -7,12 +7,10 @@ from torch import nn
 
 from nlstm_lab import models, probes
 from nlstm_lab.cells import HMLSTM, LSTM, ClockworkRNN, NestedLSTM
-from nlstm_lab.datasets.base import Batch
 from nlstm_lab.probes import tracing
 from nlstm_lab.probes.lags import gradient_by_distance
 from nlstm_lab.probes.reading import evaluating, reading, state_of
 from nlstm_lab.probes.slowness import gate_timescales
-from nlstm_lab.training import evaluate
 
 
 def test_a_trace_has_its_labels(network, text):
@@ -152,27 +150,3 @@ def test_every_probe_takes_a_wrapped_network(text, batch_first):
     assert probes.decode(trace, text, ("since_space",)).score.notna().all()
     fresh = probes.trace(probes.untrained(model), probes.shuffled(text, "words"))
     assert fresh.sizes == trace.sizes
-
-
-@pytest.mark.parametrize("kind", [nn.LSTM, LSTM])
-def test_a_wrapped_network_takes_time_first_whatever_its_unit_took(kind):
-    torch.manual_seed(0)
-    rnn, embedding, readout = kind(4, 8, 2, batch_first=True), nn.Embedding(11, 4), nn.Linear(8, 11)
-    model = models.wrap(rnn, embedding=embedding, readout=readout)
-    codes = torch.randint(11, (7, 3))
-    with torch.no_grad():
-        logits = readout(rnn(embedding(codes.t()))[0]).transpose(0, 1)
-        torch.testing.assert_close(model(codes)[0], logits)
-        nats = nn.functional.cross_entropy(logits.flatten(0, 1), codes.flatten())
-    assert rnn.batch_first
-    result = evaluate(model, [Batch(codes, codes)], torch.device("cpu"), "nll_nats")
-    assert result["nll_nats"] == pytest.approx(float(nats), abs=1e-5)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_a_lens_and_a_patch_map_take_any_type(dtype):
-    torch.manual_seed(0)
-    parts = {"readout": nn.Linear(6, 4, dtype=dtype), "embedding": nn.Embedding(4, 3, dtype=dtype)}
-    model = models.wrap(nn.LSTM(3, 6, dtype=dtype), vocabulary="abcd", **parts)
-    assert np.isfinite(probes.patch(model, ("abcab", "abdab", "a", "b")).patched).all()
-    assert probes.lens(model, "abcd" * 30, ahead=(0,), burn_in=10).ahead == (0,)
