@@ -34,7 +34,8 @@ html_math_renderer = "mathml"
 html_copy_source = False
 html_show_search_summary = False  # a browser refuses to read other pages for it where the site is opened from a folder
 html_context = {"default_mode": "auto"}
-alone = ("index", "gallery", "widgets", "verdicts", "replicate", "contribute")  # pages of a section without others
+# pages of a section without others; and notebooks, whose code takes the width
+alone = ("index", "gallery", "widgets", "verdicts", "replicate", "contribute", "notebooks/*")
 html_sidebars: dict[str, list[str]] = {page: [] for page in alone}
 html_theme_options = {
     "navbar_align": "left",
