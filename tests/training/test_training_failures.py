@@ -102,34 +102,19 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(damage, finished
         assert checkpoint.load(file) is not None  # written anew
 
 
-def without(state, *path):
-    *parents, last = path
-    for name in parents:
-        state = state[name]
-    del state[last]
-    return state
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         (lambda state: state.update(format=2), "another format"),
-        (lambda state: without(state, "progress", "batch"), "other fields"),
+        (lambda state: state["progress"].pop("batch"), "other fields"),
         (lambda state: state["progress"].update(colour=1), "other fields"),
-        (lambda state: state["progress"].update(epoch=-1), "other fields"),
         (lambda state: state["progress"].update(update=True), "other fields"),
-        (lambda state: state["progress"].update(best_epoch=999), "other fields"),
         (lambda state: state["progress"]["history"].append((1, 2, "valid")), "other fields"),
-        (lambda state: without(state, "optimizer"), "optimizer"),
-        (lambda state: without(state, "setup"), "setup"),
-        (lambda state: without(state, "machines"), "machines"),
+        (lambda state: state.pop("optimizer"), "optimizer"),
     ],
 )
-def test_a_checkpoint_of_another_version_is_refused_and_stays(
-    change, said, finished, runs_folder, tmp_path,
-    monkeypatch
-):  # fmt: skip
+def test_another_versions_checkpoint_is_refused_and_stays(change, said, finished, runs_folder, tmp_path, monkeypatch):
     file = Path(shutil.copytree(finished[0], tmp_path / "attempt")) / "checkpoint.pt"
     state = torch.load(file, weights_only=True)
     change(state)
@@ -147,13 +132,12 @@ def test_a_checkpoint_of_another_version_is_refused_and_stays(
 @pytest.mark.parametrize(
     ("error", "device", "said"),
     [
-        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), "cuda", "memory of the cuda is full"
-         " with batches of 16 sequences; no state was saved.*smaller batch_size"),
+        (torch.OutOfMemoryError("CUDA out of memory"), "cuda", "batches of 16.*no state was saved.*smaller batch_size"),
         (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "cpu", "memory of the cpu is full"),
         (RuntimeError("CUDA error: an illegal memory access\nmore"), "cuda", "GPU has failed.*illegal memory access"),
         (RuntimeError("a fault of ours"), "cpu", "^a fault of ours$"),
     ],
-)  # fmt: skip
+)
 def test_a_device_that_is_full_or_fails_is_one_sentence(error, device, said):
     faults = device_faults(torch.device(device), lambda: "no state was saved before it", 16)
     with pytest.raises((LabError, RuntimeError), match=said) as caught, faults:
@@ -194,14 +178,11 @@ def test_an_exploding_gradient_stops_the_training_and_keeps_the_state_before_it(
 
 @pytest.mark.slow
 def test_a_run_that_explodes_is_recorded_as_failed_until_one_succeeds(runs_folder, monkeypatch):
-    infinite = training.TrainingConfig.step
+    step = training.TrainingConfig.step
     with monkeypatch.context() as patch:
         calls = itertools.count(1)
-        patch.setattr(
-            training.TrainingConfig,
-            "step",
-            lambda *one: infinite(*one) * (float("inf") if next(calls) == 4 else 1),
-        )
+        explode = lambda *given: step(*given) * (float("inf") if next(calls) == 4 else 1)  # noqa: E731
+        patch.setattr(training.TrainingConfig, "step", explode)
         with pytest.raises(TrainingFailed):
             runs.ensure(NAME, 0, "smoke", progress=False)
     assert not records(runs_folder)

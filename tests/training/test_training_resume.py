@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -180,3 +181,69 @@ def test_the_same_seed_gives_the_same_history_and_another_seed_another(runs_fold
     assert measured(second.folder) == before
     other = runs.ensure(NAME, 1, "smoke", device="cpu", progress=False)
     assert measured(other.folder)["history.csv"] != before["history.csv"]
+
+
+# Signals: the first asks, its echo is nothing, and a later one acts as it always does.
+
+TAKEN = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.fixture
+def usual():
+    """Handlers as in a terminal: in the background SIGINT may be ignored, and under nohup SIGHUP is."""
+    handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def handlers():
+    return [signal.getsignal(number) for number in TAKEN]
+
+
+def test_the_first_signal_asks_its_echo_is_nothing_and_a_later_one_acts_as_it_always_does(usual, monkeypatch):
+    now, before = [100.0], handlers()
+    monkeypatch.setattr(loop.time, "monotonic", lambda: now[0])
+    with loop.listening() as request:
+        assert request.name is None
+        assert handlers() != before
+        signal.raise_signal(signal.SIGTERM)
+        now[0] += 0.9 * loop.ECHO
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+        assert request.name == "SIGTERM"
+        now[0] += 0.2 * loop.ECHO
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        assert request.name == "SIGTERM"
+    assert handlers() == before
+    with pytest.raises(RuntimeError), loop.listening():
+        raise RuntimeError
+    assert handlers() == before
+
+
+def test_a_closed_terminal_asks_unless_nohup_ignores_it(usual):
+    with loop.listening() as request:
+        signal.raise_signal(signal.SIGHUP)
+        assert request.name == "SIGHUP"
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with loop.listening() as request:
+            signal.raise_signal(signal.SIGHUP)
+            assert request.name is None
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_another_thread_takes_nothing():
+    before, outcome = handlers(), []
+
+    def train():
+        with loop.listening() as request:
+            outcome.append((request.name, handlers()))
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    thread.join()
+    assert outcome == [(None, before)]

@@ -44,15 +44,15 @@ def network(unit):
     return models.build(ModelConfig(unit, 6, layers, flags=flags), Interface(Symbols(5), Symbols(5)), seed=0)
 
 
-def trained(unit, batches, config, capture, epoch_of):
-    """The weights after an update with each batch, and what each outcome."""
+def trained(unit, batches, config, capture=None):
+    """The weights after an update with each batch, in epochs of twelve, and what each gave."""
     net = network(unit)
     optimizer = config.make_optimizer(net)
     updater = Updater(net, config, optimizer, CPU, "fp32", 1, capture)
     torch.manual_seed(0)
     state, outcome = None, []
     for update, batch in enumerate(batches):
-        epoch = epoch_of(update)
+        epoch = update // 12
         if (slope := config.slope_at(epoch)) is not None:
             net.recurrent.slope = slope
         if update == 12:
@@ -80,8 +80,8 @@ ADAM = TrainingConfig(epochs=2, learning_rate=0.01)
 )
 def test_captured_updates_are_the_eager_ones(unit, batches, config, captures, eager):
     fake = Fake()
-    expected, outcome = trained(unit, batches, config, None, lambda update: update // 12)
-    weights, same = trained(unit, batches, config, fake, lambda update: update // 12)
+    expected, outcome = trained(unit, batches, config)
+    weights, same = trained(unit, batches, config, fake)
     assert all(torch.equal(weights[name], expected[name]) for name in expected)
     assert all(map(torch.equal, same, outcome))
     assert fake.captures == captures
@@ -89,17 +89,12 @@ def test_captured_updates_are_the_eager_ones(unit, batches, config, captures, ea
         assert fake.replays >= len(batches) - WARM * 2 * captures - eager
 
 
-def test_what_an_update_told_is_not_written_over_by_the_next():
+def test_what_an_update_gave_is_not_written_over_by_the_next():
     net, buffer = network("nlstm"), torch.zeros(7, dtype=torch.float64)
 
     def capture(make):
         """As a graph does: every replay writes into the same tensors."""
-
-        def replay():
-            outcome, after = make()
-            return buffer.copy_(outcome), after
-
-        return replay
+        return lambda: (lambda outcome, after: (buffer.copy_(outcome), after))(*make())
 
     updater = Updater(net, ADAM, ADAM.make_optimizer(net), CPU, "fp32", 1, capture)
     outcome = [updater(batch, None, k, 0)[0] for k, batch in enumerate(BLOCKS[:3] * 4)]
