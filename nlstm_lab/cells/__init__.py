@@ -11,13 +11,17 @@ What these arguments mean wherever they are taken:
     batch_size: How many sequences are read side by side.
     module: A recurrent network of `torch.nn`.
     input_size, hidden_size, num_layers: Features of x_t or the number of symbols, features of h, and layers.
-    bias, batch_first, dropout, bidirectional, proj_size, all_layers: As in `Recurrent`.
+    bias: Whether the gates have a bias.
+    batch_first, dropout, bidirectional, proj_size, all_layers: As in `Recurrent`.
     takes_input: Whether x_t is the network's input, whose matrix may be initialized otherwise.
     initialization: Of the parameters: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
     device, dtype: Where the parameters lie, and their type.
     options: Of a network: the further arguments of its cell; of a cell: takes_input, initialization, device and dtype.
     top: Whether no layer is above this one.
 """
+
+from torch import nn
+from torch.serialization import add_safe_globals
 
 from nlstm_lab.cells import fast
 from nlstm_lab.cells.base import Cache, Cell, Hook, hooked
@@ -27,10 +31,14 @@ from nlstm_lab.cells.fast import nested as _nested
 from nlstm_lab.cells.fast.computing import precision
 from nlstm_lab.cells.hierarchical import HierarchicalRNN, HierarchicalRNNCell
 from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell, Operation
-from nlstm_lab.cells.lstm import LSTM, LSTMCell
+from nlstm_lab.cells.lstm import LSTM, GuardedLSTMCell, LSTMCell
 from nlstm_lab.cells.nested import Addition, NestedLSTM, NestedLSTMCell
 from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.cells.rnn import GRU, RNN, GRUCell, RNNCell
+
+# `torch.load` asks to trust a whole network's class, and not what is inside, which as it is loaded runs no code
+add_safe_globals([nn.ModuleList, nn.ParameterList, nn.LayerNorm, RNNCell, LSTMCell, GuardedLSTMCell, GRUCell, Addition])
+add_safe_globals([NestedLSTMCell, LayerNormLSTMCell, ClockworkRNNCell, HierarchicalRNNCell, HMLSTMCell])
 
 # what is unrolled by a faster way than the loop over its readable step
 fast.WAYS |= {LSTMCell: _nested.unroll_lstm, NestedLSTMCell: _nested.unroll, HMLSTM: _hmlstm.read}

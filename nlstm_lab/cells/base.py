@@ -128,10 +128,6 @@ class Cell(Module, ABC):
     Shapes: input [B, input_size] (or [input_size], or integer symbols [B] or []), each part of the state [B,
     hidden_size] where the cell does not say otherwise, zeros where none is given.
 
-    Args:
-        input_size: Features of x_t, or the number of symbols.
-        hidden_size: Features of h.
-
     Raises:
         TypeError: An argument of a wrong type, by its name; so does `forward`.
         ValueError: A wrong size, shape or choice, by its name; so does `forward`.
@@ -179,11 +175,7 @@ class Cell(Module, ABC):
         return tuple(self.like.new_zeros(batch_size, self.hidden_size) for _ in self.state_names)
 
     def learn_initial_state(self) -> None:
-        """Make the initial state a parameter, initialized at zero.
-
-        Raises:
-            ValueError: The state has parts that are not [B, hidden_size], such as boundaries.
-        """
+        """Make the initial state a parameter, initialized at zero; ValueError: a part is not [B, hidden_size]."""
         if type(self).initial_state is not Cell.initial_state:
             raise ValueError(f"the initial state of a {type(self).__name__} cannot be learned: leave it at zero")
         self.initial = nn.Parameter(self.like.new_zeros(len(self.state_names), self.hidden_size))
@@ -229,13 +221,8 @@ class Cell(Module, ABC):
 class GatedCell(Cell):
     """A cell whose gates are row blocks of one matrix for the input, one for the hidden state, and one bias.
 
-    Parameters: weight_ih [gates * hidden_size, input_size], weight_hh [gates * hidden_size, hidden_size], bias [gates *
-    hidden_size] or None. A subclass names its `gates` in the order of the rows.
-
-    Args:
-        gates: Those of the class, unless a cell has others.
-        gate_bias: Added to a gate's initial bias, by the gate's name.
-        further_rows: Rows of the matrices after those of the gates.
+    A subclass names its `gates` in the order of the rows. `gate_bias` is added to a gate's initial bias, by its name;
+    `further_rows` of the matrices come after those of the gates.
     """
 
     gates: tuple[str, ...]

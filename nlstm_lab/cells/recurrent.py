@@ -73,12 +73,8 @@ class Recurrent(Module):
         self.dropout, self.bidirectional, self.proj_size = dropout, False, 0
         self.all_layers = switch("all_layers", all_layers)
         self.output_size = hidden_size * num_layers if all_layers else hidden_size
-        self._options = {name: value for name, value in options.items() if name != "device"}
-        self.layers = self._made_layers(options)
-
-    def _made_layers(self, options: dict[str, Any]) -> nn.ModuleList:
-        sizes = [self.input_size] + [self.hidden_size] * (self.num_layers - 1)
-        return nn.ModuleList(self.make_cell(k, size, **options) for k, size in enumerate(sizes))
+        sizes = [input_size] + [hidden_size] * (num_layers - 1)
+        self.layers = nn.ModuleList(self.make_cell(k, size, **options) for k, size in enumerate(sizes))
 
     def make_cell(self, k: int, input_size: int, **options: Any) -> Cell:
         """Make the cell of layer `k`, 0 the lowest."""
@@ -86,34 +82,6 @@ class Recurrent(Module):
             options["takes_input"] = False  # a layer's h is no input vector
         make: Any = self.cell_class
         return make(input_size, self.hidden_size, bias=self.bias, **options)  # type: ignore[no-any-return]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Of the layers attributes and parameters alone, where the constructor makes their classes anew.
-
-        So `torch.load` asks to trust the network's class and no other.
-        """
-        state = dict(vars(self))
-        plain = bool | int | float | str | tuple | torch.dtype | None  # type: ignore[type-arg]
-        if all(isinstance(value, plain) for value in self._options.values()):
-            fresh = self._blank_layers()
-            if _classes(fresh) == _classes(self.layers):
-                state["_modules"] = {**self._modules, "layers": None}
-                state["_inside"] = {name: {**vars(part), "_modules": {}} for name, part in self.layers.named_modules()}
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        inside = state.pop("_inside", None)
-        super().__setstate__(state)  # type: ignore[no-untyped-call]
-        if inside is not None:
-            self.layers = self._blank_layers()
-            for name, part in self.layers.named_modules():
-                vars(part).update({**inside[name], "_modules": part._modules})
-
-    def _blank_layers(self) -> nn.ModuleList:
-        """The layers as the constructor makes them, without values."""
-        with torch.device("meta"):
-            return self._made_layers(self._options)
 
     @property
     def mode(self) -> str:
@@ -193,18 +161,14 @@ class Recurrent(Module):
         states = self._unpack(state, 1 if unbatched else x.shape[batched.index("B")], unbatched)
         return self._turned(x, unbatched), states, unbatched
 
-    def _forward_padded(
-        self, input: Any, state: Any, hooks: Sequence[Hook] | None = None, **beside: Any
-    ) -> tuple[Tensor, Any]:
+    def _forward_padded(self, input: Any, state: Any, hooks: Any = None, **beside: Any) -> tuple[Tensor, Any]:
         """`beside`: what else `run` needs, laid out as the input is."""
         x, states, unbatched = self._prepared(input, state)
         beside = {name: self._turned(tensor, unbatched) for name, tensor in beside.items()}
         output, last = self.run(x, states, hooks, **beside)
         return self._returned(output, unbatched), self._pack(last, unbatched)
 
-    def _trace(
-        self, input: Any, state: Any, hooks: Sequence[Hook] | None = None, **beside: Any
-    ) -> tuple[Tensor, Any, list[dict[str, Any]]]:
+    def _trace(self, input: Any, state: Any, hooks: Any, **beside: Any) -> tuple[Tensor, Any, list[dict[str, Any]]]:
         caches = [Cache(hook) for hook in hooks or self.num_layers * (None,)]
         output, last = self._forward_padded(input, state, caches, **beside)
         unbatched = output.dim() == 2
@@ -275,7 +239,3 @@ class Recurrent(Module):
 def _rows(states: list[State], rows: slice | Tensor | int | None) -> list[State]:
     """Of every part of every layer's state these rows of the batch; None puts a batch around a single row."""
     return [tuple(tensor[rows] for tensor in state) for state in states]
-
-
-def _classes(layers: nn.ModuleList) -> list[tuple[str, type]]:
-    return [(name, type(part)) for name, part in layers.named_modules()]

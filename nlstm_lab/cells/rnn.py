@@ -41,13 +41,10 @@ class Exchangeable(Recurrent):
 
     @classmethod
     def from_torch(cls, module: nn.RNNBase) -> Self:
-        """Copy the weights of a module of torch, on its device and of its type.
-
-        Args:
-            module: A `torch.nn.RNN`, `LSTM` or `GRU` that runs in one direction, without projection.
+        """Copy the weights of a `module` of torch that runs in one direction, on its device and of its type.
 
         Raises:
-            TypeError: The module is of another class.
+            TypeError: The module is of another class than `torch_class`.
             ValueError: It has two directions or a projection.
         """
         if not isinstance(module, cls.torch_class):

@@ -183,8 +183,7 @@ def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") ->
     """Build a network, its parameters drawn from `seed` on the CPU, whatever device follows.
 
     Args:
-        config: The literal values that it is made from.
-        ends: The sizes of input and output, and the symbols.
+        config, ends: The literal values that it is made from, and the sizes of input and output with the symbols.
         seed: Of the parameters.
 
     Raises:
@@ -210,19 +209,13 @@ def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") ->
 
 
 def cell_type(name: str) -> str:
-    """Register a cell type of your own, so that it is trained, probed and drawn like the others.
+    """Register a cell type of your own, so that it is trained, probed and drawn like the others; return its name.
 
     Args:
         name: "module:Class", a subclass of `lab.cells.Recurrent`; a key of `CELL_TYPES` is returned as it is.
 
-    Returns:
-        The name, for `lab.experiments.variant(..., cell_type=...)`.
-
     Raises:
         UsageError: There is no such cell type, module or class, or the class is no Recurrent.
-
-    >>> cell_type("nlstm")
-    'nlstm'
     """
     if name in CELL_TYPES:
         return name

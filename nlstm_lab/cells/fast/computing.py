@@ -94,12 +94,9 @@ def _compile(function: Function, buffers: Sequence[Tensor], inputs: Sequence[Ten
 
 @contextmanager
 def precision(name: Precision) -> Iterator[None]:
-    """Compute the products of the fast paths in `name` while the block runs.
+    """Compute the products of the fast paths in `name`, "fp32" or "bf16", while the block runs.
 
     The backward follows the forward, but for that of cuDNN's kernels, which is exact inside the block alone.
-
-    Args:
-        name: "fp32" or "bf16".
 
     Raises:
         UsageError: The name is another, or "bf16" on a machine without hardware for it.

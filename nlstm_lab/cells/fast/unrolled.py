@@ -90,10 +90,8 @@ def unrolled(
 ) -> tuple[list[Tensor], list[Tensor]]:
     """The outputs of all steps of a plan, x [T, B, features] or symbols [T, B], and the last values.
 
-    Args:
-        project: From x to its share [T, B, rows] of the first product, by a weight and a bias, the `source`.
-        first, weights, trained: The values before the first step, a weight for each stage, and the parameters.
-        constants: From that share to what has no gradient.
+    `project` makes of x its share [T, B, rows] of the first product, by weight and bias of the `source`; `first` are
+    values before the first step; `constants` makes of that share what has no gradient.
     """
     pieces, last, parameters = [], [*first], [*weights, *trained]
     for piece in [x] if plan.keep else x.split(UNSAVED_STEPS):
