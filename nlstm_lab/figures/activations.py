@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, get_args
 from unicodedata import east_asian_width
 
 import numpy as np
@@ -30,8 +30,8 @@ MANY = 250  # characters, from which on narrow ones keep a figure on a page
 
 def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: Values = "printed") -> pd.DataFrame:
     """What the figure shows: a row for each memory (innermost or highest first), unit and step."""
-    if values not in ("printed", "tanh", "raw"):
-        raise ValueError(f"values must be 'printed', 'tanh' or 'raw', not {values!r}")
+    if values not in get_args(Values):
+        raise ValueError(f"values must be one of {', '.join(map(repr, get_args(Values)))}, not {values!r}")
     if "c" not in trace:
         raise UsageError(f"{trace.attrs.get('model') or 'this network'} has no cells: see lab.widgets.CellExplorer")
     c = trace["c"].transpose("memory", "unit", "time")
@@ -51,19 +51,14 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
         squash = values == "tanh" or (values == "printed" and not gated)
         # what is drawn in a memory's place, such as a hidden state, brings its own symbol
         symbol = c.attrs.get("symbol") or (r"\tilde{c}_t" if nested and not gated else "c_t")
-        columns = {
-            "memory": memory,
-            "unit": np.repeat(wanted, raw.shape[1]),
-            "time": np.tile(np.arange(raw.shape[1]), len(wanted)),
-            "symbol": np.tile(_symbols(trace), len(wanted)),
-            "quantity": rf"$\tanh({symbol})$" if squash else f"${symbol}$",
-            "value": (np.tanh(raw) if squash else raw).ravel(),
-        }
-        frames.append(pd.DataFrame(columns))
+        drawn, quantity = (np.tanh(raw), rf"$\tanh({symbol})$") if squash else (raw, f"${symbol}$")
+        places = pd.MultiIndex.from_product([[memory], wanted, range(raw.shape[1])], names=["memory", "unit", "time"])
+        symbols = np.tile(symbols_of(trace), len(wanted))
+        frames.append(places.to_frame(index=False).assign(symbol=symbols, quantity=quantity, value=drawn.ravel()))
     return pd.concat(frames, ignore_index=True)
 
 
-def _symbols(trace: xr.Dataset) -> Sequence[str]:
+def symbols_of(trace: xr.Dataset) -> Sequence[str]:
     """What was read at every step; nothing where that is a vector."""
     return trace["symbol"].values.astype(str).tolist() if "symbol" in trace.coords else [""] * trace.sizes["time"]
 
@@ -96,7 +91,7 @@ def cell_activations(
     """
     frame = activation_frame(trace, units, values)
     memories, shown = (list(dict.fromkeys(frame[name])) for name in ("memory", "unit"))
-    symbols = _symbols(trace)
+    symbols = symbols_of(trace)
     panel = (width - MARGIN) / len(memories)
     full = any(east_asian_width(letter) in "WF" for symbol in symbols for letter in symbol)
     pitch, font = FULL if full else WIDE if panel > 2.5 and len(symbols) <= MANY else NARROW

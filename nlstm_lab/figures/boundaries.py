@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.activations import ticks
+from nlstm_lab.figures.activations import symbols_of, ticks
 from nlstm_lab.figures.plots import subplots
 from nlstm_lab.figures.saving import LIVE, attach
 from nlstm_lab.figures.style import MONO, NORMS, OPERATIONS, PAGE, sheet, styled, write
@@ -72,9 +72,6 @@ def boundary_rows(data: xr.Dataset | Mapping[str, xr.Dataset], width: float = PA
 
     Args:
         data: `lab.probes.boundaries(model, text)`; or several readings of one text by their names.
-
-    Raises:
-        UsageError: There is nothing to draw, or the width has no room for a character.
     """
     readings = {"": data} if isinstance(data, xr.Dataset) else data
     first, *_ = readings.values()
@@ -132,13 +129,12 @@ def hidden_norms(data: xr.Dataset, printed: Sequence[int] = (), width: float = P
 
 def boundary_frame(data: xr.Dataset) -> pd.DataFrame:
     """What the figures show: a row for each layer and step."""
-    symbols = data["symbol"].values.astype(str) if "symbol" in data.coords else ""
     frames = []
     for layer in data["layer"].values.tolist():
         one = data.sel(layer=layer)
         operation = np.array(list(OPERATIONS))[one["operation"].values]
         values = {"z": one["z"].values, "operation": operation, "norm": one["norm"].values}
-        frames.append(pd.DataFrame({"layer": layer, "time": one["time"].values, "symbol": symbols} | values))
+        frames.append(pd.DataFrame({"layer": layer, "time": one["time"].values, "symbol": symbols_of(data)} | values))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -158,7 +154,7 @@ def _rows(
         outline: dict[str, Any] = {"facecolor": colour, "edgecolor": "#606060", "linewidth": 0.35}
         ax.add_patch(Rectangle((x, KEY * (line + 0.5) - 0.04), 0.1, 0.08, **outline))
         write(ax, x + 0.15, KEY * (line + 0.5), words, va="center")
-    known = data["symbol"].values.astype(str).tolist() if "symbol" in data.coords else [""] * length
+    known = symbols_of(data)
     rows = []
     for k, start in enumerate(starts):
         stop, y = min(start + row, length), top + tall * k
@@ -192,10 +188,7 @@ def handwriting_segments(written: xr.Dataset, layer: int = 2, width: float = PAG
 
     Args:
         written: `lab.probes.written(model, lines)`.
-        layer: The layer, from 1.
-
-    Raises:
-        UsageError: The line has fewer than two points, or the layer has no detector.
+        layer: The layer, from 1; one that has a detector.
     """
     if written.sizes["time"] < 2:
         raise UsageError("a line with a single point has no segments: choose a longer one")

@@ -101,10 +101,8 @@ def lines(
         share: Passed to `Figure.subplots`.
 
     Returns:
-        The figure, which carries what is plotted, and its axes [rows, columns].
-
-    Raises:
-        UsageError: There is nothing to draw, or a line has two values of a seed at one x.
+        The figure, which carries what is plotted, and its axes [rows, columns]; UsageError where there is nothing to
+        draw, or a line has two values of a seed at one x.
 
     >>> loss = {"model": "lstm", "seed": [0, 0, 1, 1], "epoch": [1, 2, 1, 2], "bpc": [2.0, 1.8, 2.1, 1.7]}
     >>> figure, axes = lines(pd.DataFrame(loss), "epoch", "bpc")

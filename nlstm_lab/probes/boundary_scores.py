@@ -31,6 +31,7 @@ Flags = NDArray[np.bool_]  # [T], true where a segment ends
 Window = tuple[int, int]  # how many steps a boundary may come before the true one, and after it
 Truths = Sequence[Mapping[str, Flags]]  # of each text
 Readings = Sequence[xr.Dataset]  # `boundaries` of each text
+Read = tuple[Readings, Truths, Mapping[str, Window]]
 
 LONGEST = 20  # steps since a FLUSH
 DRAWS = 10  # of detectors that are drawn: random ones, and phases of periodic ones
@@ -193,13 +194,10 @@ def boundary_information(model: Network, text: Excerpt, seed: int = 0) -> pd.Dat
 def word_alignment(model: Network, text: Excerpt, seed: int = 0) -> pd.DataFrame:
     """Judge the first layer's boundaries against words, by the criterion of the protocol.
 
-    Args:
-        text: F1 is at a space or the character after it, in a known language at the ends of words.
-
     Returns:
-        One row: rate (boundaries a step) and base (true ones), f1 and chance (of a random detector of the same rate);
-        bits, what z and the ends of words share given the current symbol, and shuffled, the same after z was permuted
-        among the steps of each symbol.
+        One row: rate (boundaries a step) and base (true ones), f1 (at a space or the character after it, in a known
+        language at the ends of words) and chance (of a random detector of the same rate); bits, what z and the ends of
+        words share given the current symbol, and shuffled, the same after z was permuted among the steps of a symbol.
     """
     readings, truths, windows = _readings(model, text)
     truth, within = ("word ends", "0") if isinstance(text.corpus, NestedLanguage) else ("spaces", "or one after")
@@ -233,12 +231,10 @@ def on_words(aligned: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 def update_costs(model: Network, text: Excerpt | Lines) -> pd.DataFrame:
     """Count what each layer did over all pieces, and what that costs beside doing it at every step.
 
-    Embedding, output module and products with gates are left out.
-
     Returns:
         One row a layer: layer, steps; updates, the steps at which it did not COPY, and of these `flushes`;
-        multiply-adds of matrices with states: `sparse`, where a layer that copies computes nothing and one that acts
-        reads what equations 5 to 7 let through; `dense`, all products at every step; `stack`, an LSTM of as many units.
+        multiply-adds of the layers' matrices with states: `sparse`, where a layer that copies computes nothing and one
+        that acts reads what equations 5 to 7 let through; `dense`, all at every step; `stack`, an LSTM of equal size.
     """
     counts = [updates(model, boundaries) for boundaries in _readings(model, text)[0]]
     return pd.concat(counts).groupby("layer").sum().reset_index()
@@ -269,9 +265,6 @@ def surprisal_since_flush(model: Network, text: Excerpt | Lines) -> pd.DataFrame
         frames.append(pd.DataFrame({"layer": layer, "since": since, "bits": one["surprise"].values[1:]}))
     table = pd.concat(frames).query("0 <= since <= @LONGEST")
     return table.groupby(["layer", "since"])["bits"].agg(bits="mean", count="size").reset_index()
-
-
-Read = tuple[Readings, Truths, Mapping[str, Window]]
 
 
 def _readings(model: Network, text: Excerpt | Lines) -> Read:
@@ -308,11 +301,8 @@ def flush_effects(
         One row a layer, kind and distance (0 is the prediction at step t itself): kl, the divergence of the turned
         network's prediction from the intact one's, and loss_increase, both in nats and means over the moments; number,
         how many. Kinds: withheld, z was 1 and is made 0, so that in the place of a FLUSH comes an UPDATE or a COPY
-        (equation 2), and nothing comes down (equation 6); forced, z was 0 and is made 1.
-
-    Raises:
-        UsageError: No step function decides on boundaries, the network does not predict the symbols that it reads, or
-            the text is too short.
+        (equation 2), and nothing comes down (equation 6); forced, z was 0 and is made 1. UsageError where no step
+        function decides on boundaries, or the text is too short.
     """
     text = read(text)
     data = boundaries(model, text)

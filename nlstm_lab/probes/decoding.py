@@ -85,10 +85,7 @@ def decode(trace: xr.Dataset, text: str, wanted: tuple[str, ...] = (*NUMBERS, *C
     Returns:
         One row a memory and property: memory, label, metric, `score`, `control`, `chance` (what knows nothing scores),
         reason. Scores are R squared for numbers, balanced accuracy for classes; NaN with a reason where the text does
-        not vary in a property or a memory does not move.
-
-    Raises:
-        UsageError: Another text was traced, or it is too short, or codes.
+        not vary in a property or a memory does not move. UsageError where another text was traced, or too short a one.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()

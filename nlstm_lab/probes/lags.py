@@ -93,9 +93,6 @@ def connectivity_lags(
     Returns:
         One row a place ("all", "word start", "within word"), quantity ("mean_lag", "share_in_word", "share_at_lag")
         and lag: value, the mean over texts, with its bootstrap interval (low, high), and the number of texts.
-
-    Raises:
-        UsageError: Nothing can be measured.
     """
     draw = np.random.default_rng(seed)
     some = ((text, sorted(draw.permutation(len(string(text)))[:places].tolist())) for text in read(texts))

@@ -33,9 +33,8 @@ MADE_WITH = "made_with"  # the column of the parameters that a claim was measure
 def untrained(model: Network, seed: int = 0) -> Network:
     """Copy `model` with every parameter drawn anew from `seed`, each part by its own `reset_parameters`.
 
-    Raises:
-        UsageError: A part has no `reset_parameters`, or a weight is still the trained one after it: one that is
-            computed (weight norm, pruning, a parametrization) is to be made a plain parameter first.
+    UsageError where a part has none, or a weight is still the trained one after it: one that is computed (weight norm,
+    pruning, a parametrization) is to be made a plain parameter first.
     """
     fresh = copy.deepcopy(model)
     with torch.random.fork_rng(devices=[]):
@@ -64,11 +63,7 @@ def _reset(module: nn.Module) -> None:
 
 
 def shuffled(text: str, by: Literal["characters", "words"], seed: int = 0) -> str:
-    """Put the characters, or the words and the same white space between them, in an order without meaning.
-
-    Args:
-        by: What is shuffled: "characters" or "words".
-    """
+    """Put what `by` says, the "characters" or the "words" of a text between the same white space, in another order."""
     if by not in ("characters", "words"):
         raise UsageError(f"a text is shuffled by 'characters' or by 'words', not by {by!r}")
     pieces = [*string(text)] if by == "characters" else re.split(r"(\s+)", string(text))
@@ -93,10 +88,7 @@ def gather(
         arguments, options: Passed to `measure` after the network.
 
     Returns:
-        The frames one under another, with RUN's columns in front.
-
-    Raises:
-        UsageError: There is no run.
+        The frames one under another, with RUN's columns in front; UsageError where there is no run.
     """
     seeded = "seed" in inspect.signature(measure).parameters
     frames = []
@@ -117,10 +109,7 @@ def intervals(frame: pd.DataFrame, column: str, by: Iterable[str]) -> pd.DataFra
         by: Columns that tell the groups apart; what is NaN in them (no reader, no layer) is a group of its own.
 
     Returns:
-        One row a group: `by`, mean, low, high, n (seeds with a number).
-
-    Raises:
-        UsageError: A group has two rows of a seed, which would count as two.
+        One row a group: `by`, mean, low, high, n (seeds with a number); UsageError where one has two rows of a seed.
 
     >>> values = pd.DataFrame({"memory": ["inner"] * 3, "seed": [0, 1, 2], "lag": [2.0, 2.5, 3.0]})
     >>> intervals(values, "lag", by=["memory"]).round(2).to_dict("records")
@@ -154,22 +143,15 @@ def comparisons(
 
     Returns:
         Columns comparison (and `by`), verdict (whether the first is larger), difference, low, high, seeds, df.
-
-    Raises:
-        UsageError: A side has two rows of a seed.
+        UsageError where a side has two rows of a seed.
 
     >>> values = pd.DataFrame({"unit": list("aaabbb"), "seed": [0, 1, 2] * 2, "bpc": [2.0, 2.1, 2.2, 1.0, 1.1, 1.2]})
     >>> comparisons(values, "bpc", {"a worse than b": ({"unit": "a"}, {"unit": "b"})})["verdict"].tolist()
     ['holds']
     """
-    groups = [("", frame)] if by is None else list(frame.groupby(by, sort=False))
-    return pd.DataFrame(
-        [
-            {"comparison": name} | ({} if by is None else {by: value}) | _compared(group, column, *pair).row()
-            for name, pair in sides.items()
-            for value, group in groups
-        ]
-    )
+    groups = [({}, frame)] if by is None else [({by: value}, part) for value, part in frame.groupby(by, sort=False)]
+    pairs = [({"comparison": name} | at, group, pair) for name, pair in sides.items() for at, group in groups]
+    return pd.DataFrame([about | _compared(group, column, *pair).row() for about, group, pair in pairs])
 
 
 def _compared(frame: pd.DataFrame, column: str, *described: Mapping[str, Any]) -> Compared:
@@ -216,10 +198,7 @@ def record_claims(document: str, scale: str, measured: pd.DataFrame | Mapping[st
         measured: `lab.probes.comparisons`, named as the claims; or by the claims' names `lab.statistics.compare`.
 
     Returns:
-        Their rows in the table.
-
-    Raises:
-        UsageError: The document has no such claim, or there is no such scale.
+        Their rows in the table; UsageError where the document has no such claim, or there is no such scale.
     """
     if isinstance(measured, Mapping):
         measured = pd.DataFrame([{"comparison": name} | one.row() for name, one in measured.items()])

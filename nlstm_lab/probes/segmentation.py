@@ -38,8 +38,6 @@ def boundaries(
 ) -> xr.Dataset:
     """Read `text` once, in order, from a zero state, and record the boundaries of every layer at every step.
 
-    The network is left as it was.
-
     Args:
         text: Characters, codes [T], points of the pen [T, 3], or an excerpt, which is read from a record.
         threshold: A number lets z be z~ > threshold (equation 9) however it was trained; None reads as it was trained.
@@ -51,11 +49,8 @@ def boundaries(
         `z`, 1 where a segment ends (soft ones between 0 and 1; 0 in the top layer, which has no detector); `z_tilde`,
         the detector's value before the threshold; `operation`, codes of `OPERATIONS`; `norm`, the Euclidean norm of h;
         and (time) `surprise`: -log2 p of what was read, in bits (of the density, for points), NaN at the first step
-        and where the network predicts something else. Attributes: `described`.
-
-    Raises:
-        UsageError: The network has no detectors or cannot read the text; the threshold is outside (0, 1), or the slope
-            is not positive.
+        and where the network predicts something else. Attributes: `described`. UsageError where the network has no
+        detectors or cannot read the text, the threshold is outside (0, 1), or the slope is not positive.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_hmlstm_step", scale="small").model()

@@ -111,9 +111,6 @@ def passages(
         One row a passage: `extreme` ("highest" or "lowest"), `place` (step), `value` (tanh c, or h), `before`, `symbol`
         and `after`, the text around; and `ties`, how many steps of the text have that value.
 
-    Raises:
-        UsageError: There is no such memory or unit, or the text is shorter than a passage.
-
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
     >>> found = lab.probes.passages(model, lab.probes.free_text()[:2000], "inner", 7, k=2)

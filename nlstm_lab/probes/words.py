@@ -41,9 +41,6 @@ class Completer:
     Args:
         unknown: What happens to characters outside the vocabulary: "refuse" or "map".
 
-    Raises:
-        UsageError: The network does not predict at every character.
-
     >>> import nlstm_lab as lab
     >>> completer = Completer(lab.runs.load("autocomplete_gru", scale="small").model())
     >>> [word for word, probability in completer("the united stat")][:2]
@@ -142,12 +139,9 @@ def repetition(model: Network, texts: Sequence[str] | Sequences) -> pd.DataFrame
     Does a network remember what it has read? (The draft's second observation, of many words.) A word is suggested where
     it is among the three likeliest, and one that never is counts as one character more than it has.
 
-    Args:
-        texts: As `context_accuracy` takes them.
-
     Returns:
-        A row for each word of at least `SHORTEST` characters that the network knows and that comes twice in a text:
-        text, word, first, second.
+        A row for each word of at least `SHORTEST` characters that the network knows and that comes twice in a text of
+        `texts`: text, word, first, second.
     """
     rows = []
     for number, (said, is_word, hit) in enumerate(_readings(model, read(texts))):

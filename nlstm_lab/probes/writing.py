@@ -33,10 +33,7 @@ def continued(
         edits: As `run` takes them; the steps of what is drawn, of which the last is not read, follow those of `text`.
 
     Returns:
-        `text` and what was drawn.
-
-    Raises:
-        UsageError: The network predicts words, or a length or temperature is not positive and finite.
+        `text` and what was drawn; UsageError where the network predicts words, or a number is not positive and finite.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_lstm2_logfreq", scale="small").model()
@@ -82,9 +79,6 @@ def write(model: Network, points: int = 600, temperature: float = 1.0, seed: int
 
     Returns:
         Points [T, 3] of the pen (dx, dy, lifted after this point) in normalized units, the first of them zero.
-
-    Raises:
-        UsageError: There are fewer than 2 points or more than `LONGEST`, or the temperature is not positive.
     """
     density = model.density
     if density is None:
