@@ -100,7 +100,8 @@ def results() -> str:
         least = rows.loc[rows["ours"].idxmin()] if rows["ours"].notna().any() else rows.iloc[0]
         measured, command = "", f"`sweep '{pattern}' --scale paper`"
         if least["scale"]:
-            digits = 3 if unit == "BPC" else 0 if least["high"] - least["low"] > 10 else 2
+            wide = least["high"] - least["low"]
+            digits = 0 if wide > 10 else 2 if wide > 0.1 else 3
             measured = numbers.ci(numbers.Interval(least["ours"], least["low"], least["high"]), digits)
             measured = f"{measured} {unit}, {least['scale']} scale"
             command = f"`sweep '{pattern}' --scale {least['scale']} --seeds 0-{int(least['seeds']) - 1}`"
