@@ -23,11 +23,11 @@ from .edits import zero as zero
 from .forgetting import classes as classes
 from .forgetting import persistence as persistence
 from .forgetting import retention as retention
-from .input_gradients import connectivity as connectivity
 from .interventions import ablations as ablations
 from .interventions import intervene as intervene
 from .interventions import loss_by_context as loss_by_context
 from .interventions import unit_ablations as unit_ablations
+from .lags import connectivity as connectivity
 from .lags import connectivity_lags as connectivity_lags
 from .lags import gradients as gradients
 from .patching import patch as patch

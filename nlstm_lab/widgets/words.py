@@ -17,7 +17,7 @@ from nlstm_lab.figures.plots import subplots
 from nlstm_lab.figures.saving import LIVE, attach
 from nlstm_lab.figures.style import MONO, PAGE, in_order, look
 from nlstm_lab.models import Network
-from nlstm_lab.probes.input_gradients import Mode, connectivity
+from nlstm_lab.probes.lags import Mode, connectivity
 from nlstm_lab.probes.reading import LONGEST, encode_leniently
 from nlstm_lab.probes.words import Completer
 from nlstm_lab.runs import Run

@@ -11,7 +11,7 @@ from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes import connectivity
-from nlstm_lab.probes.input_gradients import windows
+from nlstm_lab.probes.lags import windows
 from nlstm_lab.probes.reading import encode_leniently, words_of
 
 ALPHABET = Vocabulary(tuple(" abcdefg"))

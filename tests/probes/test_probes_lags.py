@@ -86,7 +86,7 @@ def test_word_starts_and_the_rest_make_up_the_whole():
 @pytest.fixture
 def lags_of(monkeypatch):
     """`connectivity_lags` of texts whose measurements are given."""
-    monkeypatch.setattr(lags, "string", lambda text: text)
+    monkeypatch.setattr(lags.reading, "string", lambda text: text)
     monkeypatch.setattr(lags, "connectivity", lambda model, text, at: text)
     monkeypatch.setattr(lags, "positions", lambda data: data)
     monkeypatch.setattr(lags, "measure", lambda data, lags: data)
