@@ -15,8 +15,7 @@ Read with edits: any state, gate or pre-activation, at any step. Edits may be fu
 >>> read.logits.shape, sorted(read.trace.data_vars)
 (torch.Size([11, 27]), ['c', 'h'])
 
-Several texts, of unequal lengths, in one trace; likewise in `run` and `lens`, and several pairs in `patch`. (Probes of
-slowness and of points read one text, which is long.)
+Several texts, of unequal lengths, in one trace; likewise in `run` and `lens`, and several pairs in `patch`.
 
 >>> dict(lab.probes.trace(model, ["the cat sat", "a dog"]).h.sizes)
 {'text': 2, 'time': 11, 'layer': 2, 'unit': 16}
@@ -46,14 +45,6 @@ Attribution: which characters, or which units of a memory, one logit depends on 
 (('time',), True)
 >>> dict(lab.probes.attribution(model, "the cat sat", "e", memory="layer 1").sizes)
 {'time': 11, 'unit': 16}
-
-Any other method of captum takes the layers and the readout as functions of vectors (`model.vectors`), time first.
-
->>> from captum.attr import GradientShap
->>> x = model.vectors(model.vocabulary.encode("the cat sat"))[None].detach()
->>> last = lambda x: model.readout(model.recurrent(x.transpose(0, 1))[0][-1])
->>> GradientShap(last).attribute(x, x * 0, target=letters.index("e")).shape
-torch.Size([1, 11, 8])
 
 What these arguments mean wherever they are taken:
 

@@ -29,9 +29,7 @@ LEVELS = 32  # of tanh c between 0 and 1
 def first_updates(
     name: str | Experiment, text: str, seed: int = 0, scale: str | None = None, updates: Sequence[int] = UPDATES
 ) -> pd.DataFrame:
-    """Train a network and read a text after each of some updates; recorded.
-
-    The record holds no weights. The training is that of the run with this seed: same data, order and initialization.
+    """Train a network as the run with this seed was, and read a text after each of some updates; recorded.
 
     Args:
         name: An experiment whose cell type has memory cells, or its name.

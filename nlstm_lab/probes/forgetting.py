@@ -14,7 +14,7 @@ Of c_t = f_t c_{t-1} + i_t g_t, from c_0 = 0, the part written at step s is (f_{
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -67,20 +67,11 @@ def classes(trace: xr.Dataset) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)
 
 
-class Factors(NamedTuple):
-    """The five diagonal factors of one memory's step, [T, H] each."""
-
-    o: Tensor  # o' tanh c
-    out: Tensor  # o (1 - tanh^2 c)
-    f: Tensor  # f' c_{t-1}
-    i: Tensor  # i' g
-    g: Tensor  # i g'
+Factors = tuple[Tensor, ...]  # o' tanh c, o (1 - tanh^2 c), f' c_{t-1}, i' g, i g' of one memory's step, [T, H] each
 
 
 def persistence(model: Network, trace: xr.Dataset) -> xr.DataArray:
     """Compute the local persistence (time, memory, unit) of every cell at every step of `trace` but its first.
-
-    It costs as much as a product of [H, H] matrices a step for each memory but the two innermost.
 
     Raises:
         UsageError: The unit's memories are none of this project's.
@@ -141,10 +132,12 @@ def _diagonals(inside: list[GatedCell], trace: xr.Dataset, first: int) -> Iterat
     for start in range(1, trace.sizes["time"], piece):
         window = trace.isel(time=slice(start - 1, start + piece))
         factors = [_factors(cell, window, first + k) for k, cell in enumerate(inside)]
-        if len(inside) == 1:
-            diagonal = _through_lstm(factors[0], [u.diagonal() for u in inside[0].weight_hh.detach().cpu().chunk(4)])
-        else:
+        if len(inside) > 1:
             diagonal = _jacobian(inside, factors, hidden=True).diagonal(dim1=-2, dim2=-1)
+        else:  # that of a sum of diagonal matrices times full ones
+            emitted, out, by_f, by_i, by_g = factors[0]
+            i, f, g, o = (u.diagonal() for u in inside[0].weight_hh.detach().cpu().chunk(4))
+            diagonal = emitted * o + out * (by_f * f + by_i * i + by_g * g)
         yield slice(start - 1, start - 1 + len(diagonal)), diagonal
 
 
@@ -155,27 +148,18 @@ def _factors(cell: GatedCell, window: xr.Dataset, memory: int) -> Factors:
     c, i, f, g, o = (values[name][1:] for name in "cifgo")
     seen = torch.tanh(c)
     g_slope = torch.ones_like(g) if getattr(cell, "candidate", "tanh") == "identity" else 1 - g**2
-    return Factors(o * (1 - o) * seen, o * (1 - seen**2), f * (1 - f) * before, i * (1 - i) * g, i * g_slope)
-
-
-def _through_lstm(by: Factors, weights: Sequence[Tensor]) -> Tensor:
-    """dm/d(hidden or input) of an LSTM from its factors and blocks; full matrices, or their diagonals alone."""
-    to_i, to_f, to_g, to_o = weights
-    if to_i.dim() == 2:
-        by = Factors(*(factor[..., None] for factor in by))
-    return by.o * to_o + by.out * (by.f * to_f + by.i * to_i + by.g * to_g)
+    return o * (1 - o) * seen, o * (1 - seen**2), f * (1 - f) * before, i * (1 - i) * g, i * g_slope
 
 
 def _jacobian(inside: list[GatedCell], factors: list[Factors], hidden: bool) -> Tensor:
     """J (or, not `hidden`, K) of a memory function, [T, H, H]."""
-    cell, by = inside[0], factors[0]
-    weights = (cell.weight_hh if hidden else cell.weight_ih).detach().cpu().chunk(4)  # i, f, g, o
-    if len(inside) == 1:
-        return _through_lstm(by, weights)
-    to_i, to_f, to_g, to_o = weights
-    keep, add = (_jacobian(inside[1:], factors[1:], hidden=way) for way in (True, False))
-    to_c = keep @ (by.f[..., None] * to_f) + add @ (by.i[..., None] * to_i + by.g[..., None] * to_g)
-    return by.o[..., None] * to_o + by.out[..., None] * to_c
+    emitted, out, by_f, by_i, by_g = (factor[..., None] for factor in factors[0])
+    weight = inside[0].weight_hh if hidden else inside[0].weight_ih
+    to_i, to_f, to_g, to_o = weight.detach().cpu().chunk(4)
+    kept, added = by_f * to_f, by_i * to_i + by_g * to_g
+    if len(inside) > 1:
+        kept, added = (_jacobian(inside[1:], factors[1:], way) @ part for way, part in ((True, kept), (False, added)))
+    return emitted * to_o + out * (kept + added)
 
 
 def retention(
@@ -200,8 +184,8 @@ def retention(
     Returns:
         Dimensions time (the steps `at`), source and unit: `left`, the share of what was written at step `source` that
         is left, in [0, 1], and `part`, that share of i g; both 0 of later steps. The parts sum to `c` (time, unit).
-        With a model `logit` (time, unit), what each unit of the last layer adds to the target's logit, its weight times
-        its h, which is no part of what one memory holds alone; with the readout's bias they sum to the logit.
+        With a model `logit` (time, unit), each unit's weight times its h in the last layer, which is no part of what
+        one memory holds alone; with the readout's bias they sum to the target's logit.
 
     Raises:
         UsageError: The memory has no leak of its own, or is changed otherwise; there is no such memory, step or unit.

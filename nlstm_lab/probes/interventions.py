@@ -51,8 +51,6 @@ def intervene(
 ) -> xr.Dataset:
     """Ablate a memory at each of the moments (each in a reading of its own), and read on for `distance` symbols.
 
-    Any other change is an edit (`lab.probes.run`).
-
     Args:
         kind: `zero` the memory, or `swap` (resample it): put in the state after as many symbols of `other`.
         other: The text that is read for a resample ablation.

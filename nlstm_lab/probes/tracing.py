@@ -14,7 +14,6 @@ import numpy as np
 import torch
 import xarray as xr
 from numpy.typing import NDArray
-from PIL import Image
 from torch import Tensor
 from tqdm.auto import tqdm
 
@@ -41,26 +40,19 @@ def trace(
 ) -> xr.Dataset:
     """Read `text` once, in order, from a zero state, and record what happens at every step.
 
-    Several texts, in a list, are read side by side, each from a zero state: the trace then has a first dimension `text`
-    with the coordinate `length`, and NaN (symbols: "", codes: -1) behind the end of a shorter text. Above `IN_MEMORY`
-    the arrays are streamed to disk.
+    Several texts, in a list, are read side by side: the trace then has a first dimension `text` with the coordinate
+    `length`, and NaN (symbols: "", codes: -1) behind the end of a shorter text. Large arrays are streamed to disk.
 
     Args:
         predictions: Record log p of every symbol, too.
         known: An earlier trace by this network with the same arguments: what both texts begin with is taken from it.
 
     Returns:
-        Float32 variables:
-        - `c`, the state, and `i`, `f`, `o`, the gates, and `g`, the candidate (time, memory, unit);
-        - `h`, the hidden state (time, layer, unit), and in units that have them `z`, the boundaries, and `active`,
-          whether a layer moves as a whole (time, layer);
-        - with `predictions`, `log_p` (time, vocabulary), the natural logarithm of the probability of what comes next,
-          where the network has a vocabulary.
-        Dimensions:
-        - time, with the coordinate `symbol`, what was read at that step (where the input is symbols);
-        - memory: `cell`, or `outer` and `inner`, ... (`cells.base.memory_names`), with the coordinate `leaks`, true
-          where c_t = f c_{t-1} + i g; absent for a unit without memory cells;
-        - layer: 1, 2, ...; unit: 0, 1, ...; vocabulary: the symbols that are predicted.
+        Float32 variables: `c`, the state, `i`, `f`, `o`, the gates, and `g`, the candidate (time, memory, unit); `h`,
+        the hidden state (time, layer, unit); in units that have them `z`, the boundaries, and `active`, whether a layer
+        moves as a whole (time, layer); where there is a vocabulary, `log_p` (time, vocabulary), the natural logarithm
+        of the probability of what comes next. Coordinates: symbol (time), what was read; memory, "cell", or "outer" and
+        "inner", ..., absent without cells, and `leaks`, true where c_t = f c_{t-1} + i g; layer from 1, unit from 0.
         Attributes: model, run, depth (of nesting).
 
     Raises:
@@ -75,8 +67,7 @@ def trace(
     """
     codes, lengths = encode_all(model, text)
     symbols = symbols_of(model, codes[:, 0])
-    store: _Store | None = None
-    begun = 0
+    arrays, begun = dict[str, Array](), 0
     if known is not None and "symbol" in known.coords and lengths is None and symbols is not None:
         begun = beginning(known["symbol"].values.tolist(), symbols[:-1])  # the last step is always read
     hidden, chunk = len(codes) < SHOW_PROGRESS, CHUNK if watch is None else WATCHED
@@ -88,16 +79,17 @@ def trace(
             values = recorded_values(layers)
             if predictions and model.vocabulary is not None:
                 values["log_p"] = torch.log_softmax(model.readout(output).float(), -1)
-            store = store or _Store({name: value.shape[1:] for name, value in values.items()}, len(codes))
-            store.write(start, values)
+            arrays = arrays or _empty(values, len(codes))
+            for name, value in values.items():
+                arrays[name][start : start + len(x)] = value.float().cpu().numpy()
             bar.update(len(x))
             if watch is not None:
                 watch((start + len(x)) / len(codes))
-    assert store is not None  # `encode` refuses an empty text, and one step at least is read
     if begun and known is not None:
-        store.write(0, {name: torch.from_numpy(known[name].values[:begun, None]) for name in store.arrays})
+        for name, array in arrays.items():
+            array[:begun] = known[name].values[:begun, None]
     leaks = [not record.get("memory") for record in memories(layers).values()]
-    return labelled(model, store.arrays, codes, lengths, leaks, run)
+    return labelled(model, arrays, codes, lengths, leaks, run)
 
 
 def recorded_values(layers: list[dict[str, Any]]) -> dict[str, Tensor]:
@@ -112,22 +104,16 @@ def recorded_values(layers: list[dict[str, Any]]) -> dict[str, Tensor]:
     return values
 
 
-class _Store:
+def _empty(values: dict[str, Tensor], length: int) -> dict[str, Array]:
     """Arrays that are filled along time, on disk where they are too large."""
-
-    def __init__(self, shapes: dict[str, torch.Size], length: int) -> None:
-        size = 4 * length * sum(math.prod(shape) for shape in shapes.values())
-        self.arrays: dict[str, Array] = {}
-        for name, shape in shapes.items():
-            if size <= IN_MEMORY:
-                self.arrays[name] = np.empty((length, *shape), np.float32)
-                continue
-            with tempfile.TemporaryFile() as file:  # it has no name, and goes when the array goes
-                self.arrays[name] = np.memmap(file, np.float32, "w+", shape=(length, *shape))
-
-    def write(self, start: int, values: dict[str, Tensor]) -> None:
-        for name, value in values.items():
-            self.arrays[name][start : start + len(value)] = value.float().cpu().numpy()
+    shapes = {name: (length, *value.shape[1:]) for name, value in values.items()}
+    if 4 * sum(map(math.prod, shapes.values())) <= IN_MEMORY:
+        return {name: np.empty(shape, np.float32) for name, shape in shapes.items()}
+    arrays: dict[str, Array] = {}
+    for name, shape in shapes.items():
+        with tempfile.TemporaryFile() as file:  # it has no name, and goes when the array goes
+            arrays[name] = np.memmap(file, np.float32, "w+", shape=shape)
+    return arrays
 
 
 def beginning(one: Sequence[Any], other: Sequence[Any]) -> int:
@@ -169,7 +155,6 @@ def labelled(
 
 
 UNITS, STEPS = 24, 160  # of each memory, and of the text, that the picture has
-BLUE, RED = (33, 102, 172), (178, 24, 43)  # above and below 0
 
 
 class Trace(xr.Dataset):  # type: ignore[no-untyped-call]
@@ -197,11 +182,11 @@ class Trace(xr.Dataset):  # type: ignore[no-untyped-call]
 
 def _picture(trace: xr.Dataset) -> str:
     """The first units of each memory, a band each, against time: a PNG."""
+    from matplotlib import image  # here, as nothing else draws
+
     states: xr.DataArray = np.tanh(trace["c"]) if "c" in trace else trace["h"]  # type: ignore[assignment]
     values = np.nan_to_num(states.transpose(..., "unit", "time").values[:, :UNITS, :STEPS])
-    gap = np.zeros((len(values), 1, values.shape[-1]))
-    bands = np.concatenate([values, gap], 1).reshape(-1, values.shape[-1])[:, :, None]
-    ends = np.where(bands > 0, np.array(BLUE), np.array(RED))
+    bands = np.pad(values, ((0, 0), (0, 1), (0, 0))).reshape(-1, values.shape[-1])
     file = io.BytesIO()
-    Image.fromarray((255 + (ends - 255) * np.abs(bands).clip(0, 1)).astype(np.uint8)).save(file, "PNG")
+    image.imsave(file, bands, vmin=-1, vmax=1, cmap="RdBu", format="png")
     return base64.b64encode(file.getvalue()).decode()
