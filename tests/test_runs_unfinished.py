@@ -202,9 +202,8 @@ def test_the_browser_shows_it_as_it_goes_on(train):
 
 # Early stopping
 
-STOPPED = (
-    "ptb_char_lstm1+learning_rate=0.5+epochs=8"  # patience 1 ends it; after which epoch hangs on this Python's text
-)
+# Patience 1 ends it; after which epoch hangs on this Python's text.
+STOPPED = "ptb_char_lstm1+learning_rate=0.5+epochs=8"
 ONCE = {"seed": 1, "scale": "smoke", "progress": False}
 
 

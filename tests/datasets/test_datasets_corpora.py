@@ -15,13 +15,24 @@ from nlstm_lab import experiments
 from nlstm_lab.datasets import corpora, files
 from nlstm_lab.datasets.corpora import UNSEEN, TextSource, open_corpus
 from nlstm_lab.datasets.text import CharacterModelling
-from nlstm_lab.errors import DamagedFile, LabError, MissingData, UsageError
+from nlstm_lab.errors import DamagedFile, LabError, UsageError
 
 TEXT = "Ein Faß voll Öl, 3 Euro.\n" * 40
 
 
 def spelled(corpus):
     return corpus.vocabulary.decode(np.concatenate(list(corpus.splits.values())))
+
+
+@pytest.fixture
+def opened(home):
+    """`opened(text, encoding, **options)`: a text of one's own, written and opened."""
+
+    def opened(text, encoding="utf-8", **options):
+        (home / "text.txt").write_text(text, encoding=encoding)
+        return open_corpus(TextSource(str(home / "text.txt"), encoding=encoding, **options))
+
+    return opened
 
 
 def pack_zip(path, data):
@@ -51,21 +62,16 @@ def test_own_text_reads_the_same_in_any_packing(home, name, write):
         assert not corpus.codes.flags.writeable
 
 
-def test_shares_cut_the_text_in_its_order(home):
-    (home / "text.txt").write_text(TEXT, encoding="latin-1")
-    corpus = open_corpus(TextSource(str(home / "text.txt"), share=(60, 30, 10), encoding="latin-1"))
+def test_shares_cut_the_text_in_its_order(opened):
+    corpus = opened(TEXT, "latin-1", share=(60, 30, 10))
     assert [len(part) for part in corpus.splits.values()] == [600, 300, 100]
     assert corpus.vocabulary.decode(corpus.splits["valid"]) == TEXT[600:900]
     with pytest.raises(UsageError):
-        open_corpus(TextSource(str(home / "text.txt"), share=(90, 5, 6)))
+        opened(TEXT, share=(90, 5, 6))
 
 
-def test_an_edited_text_is_read_anew(home):
-    file = home / "text.txt"
-    file.write_text("ab" * 100)
-    first = open_corpus(TextSource(str(file)))
-    file.write_text("abc" * 100)
-    second = open_corpus(TextSource(str(file)))
+def test_an_edited_text_is_read_anew(opened):
+    first, second = opened("ab" * 100), opened("abc" * 100)
     assert spelled(second) == "abc" * 100
     assert first.fingerprint != second.fingerprint
     assert spelled(first) == "ab" * 100  # who has the old one open keeps it
@@ -89,28 +95,16 @@ def test_smoke_scale_reads_the_beginning_and_says_so(home, monkeypatch, pack):
         assert sum(map(len, own.load().corpus.splits.values())) == 200
 
 
-def test_symbols_that_training_lacks_become_one_and_are_counted(home):
-    (home / "text.txt").write_text("ab" * 45 + "axxay" + "zabab")
-    corpus = open_corpus(TextSource(str(home / "text.txt")))
+def test_symbols_that_training_lacks_become_one_and_are_counted(opened):
+    corpus = opened("ab" * 45 + "axxay" + "zabab")
     assert corpus.vocabulary.symbols == ("a", "b", UNSEEN)
     assert corpus.vocabulary.decode(corpus.splits["valid"]) == f"a{UNSEEN}{UNSEEN}a{UNSEEN}"
 
 
-def test_text8_normalization_leaves_27_symbols(home):
-    (home / "text.txt").write_text("Some Words, 12 of them; and\nMORE.\n" * 50)
-    corpus = open_corpus(TextSource(str(home / "text.txt"), normalization="text8"))
+def test_text8_normalization_leaves_27_symbols(opened):
+    corpus = opened("Some Words, 12 of them; and\nMORE.\n" * 50, normalization="text8")
     assert set(corpus.vocabulary.symbols) <= set(" abcdefghijklmnopqrstuvwxyz")
     assert "words one two of them and more some" in spelled(corpus)
-
-
-def test_named_corpora_that_are_not_here_say_how_to_get_them(home):
-    with pytest.raises(MissingData) as caught:
-        CharacterModelling("ptb").load()
-    sentence = str(caught.value)
-    assert "nlstm-lab data fetch ptb" in sentence
-    assert "nlstm-lab data import ptb" in sentence
-    assert "NLSTM_LAB_DATA" in sentence
-    assert "\n" not in sentence
 
 
 WIDE = "The cat sat on the mat. " * 99
@@ -124,21 +118,15 @@ WIDE = "The cat sat on the mat. " * 99
         (b"\xff\xfea\x00b\x00" * 99, "utf-8", r"--encoding utf-16\b"),
         (b"short", "utf-8", "has 4 symbols"),
         (WIDE.encode("utf-16-le"), "utf-8", "without a byte order mark.*--encoding utf-16-le"),
-        (WIDE.encode("utf-16-be"), "utf-8", "without a byte order mark.*--encoding utf-16-be"),
         (WIDE.encode("utf-16-be"), "utf-16", "without a byte order mark.*--encoding utf-16-be"),
-        (WIDE.encode("utf-16-be"), "utf-16-le", "without a byte order mark.*--encoding utf-16-be"),
         ("春夏秋冬".encode("utf-16-le") * 99, "utf-16", "no byte order mark.*utf-16-le or utf-16-be"),
         (WIDE.encode(), "base64", "no text encoding 'base64'"),
-        (WIDE.encode(), "rot13", "no text encoding 'rot13'"),
         (WIDE.encode() + "ü".encode()[:1], "utf-8", "ends within a character.*0xc3 at 2376"),
-        ("春".encode("utf-16") * 99 + b"x", "utf-16", "ends within a character.*0x78"),
         (WIDE.encode() + b"\0", "utf-8", "0x00.*2376"),
         (b"%PDF-1.7\n" + bytes(range(256)) * 9, "utf-8", "is a PDF"),
         (b"\x28\xb5\x2f\xfd" + bytes(99), "utf-8", "zstd"),
-        (WIDE.encode("utf-32"), "utf-8", r"--encoding utf-32$"),
         (WIDE.encode("utf-32-le"), "utf-8", "UTF-32 without a byte order mark.*utf-32-le"),
         ("春夏秋冬".encode("gb18030") * 99, "utf-8", r"gb18030 \(Chinese\)"),
-        (b"\x89PNG\r\n\x1a\n\0\0" * 99, "utf-8", "no text: it holds the byte 0x00"),
         (tarred({"text.txt": WIDE.encode()}), "utf-8", "is a tar archive"),
         (gzip.compress(b"a" * (files.SWOLLEN + 1)), "utf-8", "unpacks to more than 100 times"),
         (bz2.compress(WIDE.encode())[:-9], "utf-8", "truncated"),
@@ -152,45 +140,39 @@ def test_texts_that_cannot_be_read_are_refused_with_the_reason(home, data, encod
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16", "utf-8-sig", "cp1252"])
-def test_other_encodings_are_read_where_they_are_named(home, encoding):
-    (home / "text.txt").write_text(WIDE, encoding=encoding)
-    assert spelled(open_corpus(TextSource(str(home / "text.txt"), encoding=encoding))) == WIDE
+def test_other_encodings_are_read_where_they_are_named(opened, encoding):
+    assert spelled(opened(WIDE, encoding)) == WIDE
 
 
-def test_a_folder_and_a_device_are_no_texts(home):
-    with pytest.raises(UsageError, match="is a folder"):
-        open_corpus(TextSource(str(home)))
-    with pytest.raises(UsageError, match=r"/dev/null is no regular file"):
-        open_corpus(TextSource("/dev/null"))
-
-
-@pytest.mark.parametrize("corpus", ["ptbb", "no/such/file.txt", ""])
-def test_what_is_no_corpus_is_named(home, corpus):
-    with pytest.raises(UsageError, match="python_docs"):
+@pytest.mark.parametrize(
+    ("corpus", "message"),
+    [
+        (".", "is a folder"),
+        ("/dev/null", r"/dev/null is no regular file"),
+        *((corpus, "python_docs") for corpus in ("ptbb", "no/such/file.txt", "")),
+    ],
+)
+def test_what_is_no_corpus_is_named(home, corpus, message):
+    with pytest.raises(UsageError, match=message):
         open_corpus(TextSource(corpus))
 
 
-def test_tiny_ptb_is_read_as_its_char_files_are(publish):
-    line = b" mr. <unk> is N years old \n"
-    publish("ptb", [line * 30, line * 6, line * 6])
-    corpus = open_corpus(TextSource("ptb"))
-    assert spelled(corpus) == "mr. <unk> is N years old\n" * 42
-    assert [len(part) for part in corpus.splits.values()] == [750, 150, 150]
+@pytest.mark.parametrize(
+    ("kept", "line"), [("stripped", "a <unk> N\n"), ("trailing", "a <unk> N \n"), ("leading", " a <unk> N\n")]
+)
+def test_ptb_is_read_as_its_char_files_are_or_with_one_blank_beside_each_line_end(publish, kept, line):
+    publish("ptb", [b" a <unk> N \n" * count for count in (30, 6, 6)])
+    stripped, corpus = open_corpus(TextSource("ptb")), open_corpus(TextSource("ptb", line_ends=kept))
+    assert spelled(corpus) == line * 42
+    assert [len(part) for part in corpus.splits.values()] == [count * len(line) for count in (30, 6, 6)]
+    assert corpus.vocabulary == stripped.vocabulary
+    # so that no attempt goes on with the other text
+    assert (corpus.fingerprint == stripped.fingerprint) == (kept == "stripped")
     with pytest.raises(UsageError):
         open_corpus(TextSource("ptb", share=(80, 10, 10)))
 
 
-@pytest.mark.parametrize(("kept", "line"), [("trailing", "a <unk> N \n"), ("leading", " a <unk> N\n")])
-def test_one_blank_is_kept_beside_each_line_end_where_that_is_stated(publish, kept, line):
-    publish("ptb", [b" a <unk> N \n" * count for count in (30, 6, 6)])
-    stripped, corpus = open_corpus(TextSource("ptb")), open_corpus(TextSource("ptb", line_ends=kept))
-    assert spelled(corpus) == line * 42
-    assert [len(part) for part in corpus.splits.values()] == [330, 66, 66]
-    assert (corpus.vocabulary, len(stripped.codes)) == (stripped.vocabulary, 462 - 42)
-    assert corpus.fingerprint != stripped.fingerprint  # so that no attempt goes on with the other text
-
-
-def test_line_ends_are_the_penn_treebanks_alone():
+def test_only_the_penn_treebank_has_line_ends():
     for make in (TextSource, CharacterModelling):
         with pytest.raises(UsageError, match=r"line_ends=trailing is for the corpus 'ptb' alone, not for 'text8'"):
             make("text8", line_ends="trailing")
@@ -198,14 +180,13 @@ def test_line_ends_are_the_penn_treebanks_alone():
         experiments.variant("ptb_char_lstm1", line_ends="both")
 
 
-def test_a_text_in_another_script_is_read_as_it_is_and_not_cleaned_away(home):
+def test_a_text_in_another_script_is_read_as_it_is_and_not_cleaned_away(opened):
     text = "".join(chr(0x4E00 + k) for k in range(1000)) * 2 + "abc"
-    (home / "text.txt").write_text(text, encoding="utf-8")
-    corpus = open_corpus(TextSource(str(home / "text.txt"), share=(50, 25, 25)))
+    corpus = opened(text, share=(50, 25, 25))
     assert corpus.codes.dtype == np.uint16
     assert corpus.vocabulary.decode(corpus.codes[:2000]) == text[:2000]
     with pytest.raises(UsageError, match=r'0% of the letters.*normalization="none"'):
-        open_corpus(TextSource(str(home / "text.txt"), normalization="text8"))
+        opened(text, normalization="text8")
 
 
 def test_a_corpus_with_a_wrong_checksum_is_refused(home, publish):
