@@ -139,9 +139,6 @@ class ClockworkRNNCell(GatedCell):
         h = hooked(hook, "h", torch.where(active, torch.tanh(summed), h))
         return h, clock + 1
 
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, periods={tuple(self.periods.tolist())}"
-
 
 class ClockworkRNN(Recurrent):
     """Unrolls clockwork layers over time: `output, (h_n, clock) = ClockworkRNN(input_size, hidden_size)(input)`.

@@ -112,9 +112,6 @@ class GuardedLSTMCell(GatedCell):
         h = hooked(hook, "h", o * torch.tanh(c))
         return h, c
 
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, guard={self.guard!r}"
-
 
 class LSTM(Exchangeable):
     """Unrolls LSTM layers over time: `output, (h_n, c_n) = LSTM(input_size, hidden_size)(input, (h_0, c_0))`.

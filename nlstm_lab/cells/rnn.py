@@ -50,7 +50,7 @@ class Exchangeable(Recurrent):
         if not isinstance(module, cls.torch_class):
             raise TypeError(f"module must be a torch.nn.{cls.torch_class.__name__}, not {type(module).__name__}")
         if module.bidirectional or module.proj_size:
-            raise ValueError("module must run in one direction and without projection (proj_size=0)")
+            raise ValueError("module must read in one direction without projection: bidirectional=False, proj_size=0")
         options = {name: getattr(module, name) for name in cls.shared} | cls.as_torch
         like = module.weight_ih_l0
         network = cls(module.input_size, module.hidden_size, **options, device=like.device, dtype=like.dtype)
@@ -194,9 +194,6 @@ class GRUCell(GatedCell):
         summed = hooked(hook, "preactivation", summed)  # of r and u: the candidate's needs r first
         r, u = torch.sigmoid(summed).chunk(2, dim=-1)
         return hooked(hook, "r", r), hooked(hook, "u", u)
-
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, reset={self.reset!r}"
 
 
 class GRU(Exchangeable):

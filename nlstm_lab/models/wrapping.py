@@ -72,13 +72,10 @@ def wrap(
 
 def _bare(module: Any) -> Any:
     """What `torch.compile` or a data-parallel module is put around."""
-    while True:
-        if hasattr(module, "_orig_mod"):
-            module = module._orig_mod
-        elif isinstance(module, nn.DataParallel | nn.parallel.DistributedDataParallel):
-            module = module.module
-        else:
-            return module
+    if hasattr(module, "_orig_mod"):
+        return _bare(module._orig_mod)
+    parallel = isinstance(module, nn.DataParallel | nn.parallel.DistributedDataParallel)
+    return _bare(module.module) if parallel else module
 
 
 def _vocabulary(given: Vocabulary | Sequence[str] | Mapping[str, int]) -> Vocabulary:
@@ -119,11 +116,6 @@ def _from_torch(rnn: Any) -> cells.Recurrent:
         if layers and all(isinstance(cell, one_step) for cell in layers):
             rnn = _of_cells(theirs, layers)
         if isinstance(rnn, theirs):
-            if rnn.bidirectional or rnn.proj_size:
-                raise ValueError(
-                    "rnn must read in one direction, as the other knows the text to come, and have no projection, as h "
-                    "is one value a unit: take a network with bidirectional=False and proj_size=0"
-                )
             training, like = rnn.training, next(rnn.parameters())
             x = torch.linspace(-1, 1, STEPS * rnn.input_size, dtype=like.dtype, device=like.device).view(STEPS, -1)
             try:

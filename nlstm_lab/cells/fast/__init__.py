@@ -1,6 +1,6 @@
 """Faster ways to unroll cells of exactly some classes over time; each equals the oracle, the loop over `Cell.recur`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
@@ -30,11 +30,11 @@ def unroll(unit: Any, x: Tensor, *states: Any) -> Any:
     """
     if torch.compiler.is_compiling() or not _enabled.get() or (way := WAYS.get(type(unit))) is None:
         return None
-    watched = torch._C._get_tracing_state() is not None or autocasts(x.device) or _is_transformed()
+    watched = torch._C._get_tracing_state() is not None or autocasts(x.device) or is_transformed()
     return None if watched or 0 in x.shape[:2] or not _is_plain(x) else way(unit, x, *states)
 
 
-def _is_transformed() -> bool:
+def is_transformed() -> bool:
     return torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0
 
 
@@ -52,21 +52,3 @@ def is_uniform(tensors: tuple[Tensor, ...], x: Tensor) -> bool:
         and (x.dtype == dtype or not x.is_floating_point())
         and all(t.dtype == dtype and t.device == x.device for t in tensors)
     )
-
-
-def backward_is_watched(grads: Sequence[Tensor]) -> bool:
-    """Whether the backward that runs is itself differentiated or vectorized, which one that fills buffers cannot be."""
-    batched = any(map(torch._C._functorch.is_legacy_batchedtensor, grads))  # of autograd.grad(is_grads_batched=True)
-    return torch.is_grad_enabled() or batched or _is_transformed()
-
-
-def differentiate(
-    outputs: Sequence[Tensor], inputs: Sequence[Tensor | None], grads: Sequence[Tensor]
-) -> list[Tensor | None]:
-    """In a backward: autograd's gradient of each input that needs one, where the derived backward cannot serve."""
-    needed = [x for x in inputs if x is not None and x.requires_grad]
-    grads = [grad for output, grad in zip(outputs, grads, strict=True) if output.requires_grad]
-    outputs = [output for output in outputs if output.requires_grad]
-    create = torch.is_grad_enabled()
-    gradients = iter(torch.autograd.grad(outputs, needed, grads, create_graph=create, allow_unused=True))
-    return [next(gradients) if x is not None and x.requires_grad else None for x in inputs]

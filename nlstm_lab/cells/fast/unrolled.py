@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.cells.base import product
-from nlstm_lab.cells.fast import backward_is_watched, computing, differentiate
+from nlstm_lab.cells.fast import computing, is_transformed
 from nlstm_lab.cells.fast.computing import exact_products, product_type, runner, times
 
 Tensors = tuple[Tensor, ...]
@@ -191,12 +191,19 @@ class Unrolled(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         plan, (x, weight_ih, bias, *saved) = ctx.plan, ctx.saved_tensors
         *parts, buffers = plan.parts(saved)
-        if backward_is_watched(grads):
+        batched = any(
+            map(torch._C._functorch.is_legacy_batchedtensor, grads)
+        )  # of autograd.grad(is_grads_batched=True)
+        if (create := torch.is_grad_enabled()) or batched or is_transformed():
+            # a backward that is itself differentiated or vectorized cannot fill buffers
             with torch.enable_grad():
                 source = product(x, weight_ih, bias)
-                outputs = replay(plan, source, *parts)
+                pairs = zip(replay(plan, source, *parts), grads, strict=True)
             inputs = [source, *(tensor for part in parts for tensor in part.values())]
-            d_source, *d_tensors = differentiate(outputs, inputs, grads)
+            outputs, watched = zip(*((output, grad) for output, grad in pairs if output.requires_grad), strict=True)
+            needed = [tensor for tensor in inputs if tensor.requires_grad]
+            gradients = iter(torch.autograd.grad(outputs, needed, watched, create_graph=create, allow_unused=True))
+            d_source, *d_tensors = [next(gradients) if tensor.requires_grad else None for tensor in inputs]
             return None, d_source, None, None, None, *d_tensors
         first, weights, trained, constants = parts
         tape = Tape(plan, list(buffers.values()))
