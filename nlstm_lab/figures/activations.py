@@ -78,10 +78,6 @@ def cell_activations(
             memory of a Nested LSTM as it is), or "tanh" or "raw" of all.
         width: Inches; the text is broken into lines that fit.
 
-    Raises:
-        UsageError: The trace has no memory cells.
-        ValueError: There is no such unit or `values`, the trace is empty, or `width` has no room for a character.
-
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
     >>> trace = lab.probes.trace(model, "the old man said that he would not sell the company")

@@ -83,7 +83,6 @@ def lines(
     width: float | str = COLUMN,
     height: float = 1.6,
     labels: Mapping[str, str] | None = None,
-    legend: bool = True,
     **share: Any,
 ) -> tuple[Figure, NDArray[Any]]:
     """Draw lines over seeds: every seed faint, their mean strong.
@@ -97,7 +96,6 @@ def lines(
         width: Inches, or text such as "85 mm".
         height: Inches, of one panel.
         labels: Of values of `hue`, `row` and `col`, where another than the project's own is wanted.
-        legend: Put one below the panels.
         share: Passed to `Figure.subplots`.
 
     Returns:
@@ -116,8 +114,7 @@ def lines(
                 one = here[here[hue].astype(str) == name].dropna(subset=[y])
                 _seeds_and_mean(panel, one, x, y, log, memory_style(name))
             panel.grid(axis="both")
-        if legend:
-            _legend(figure, in_order(frame[hue]), labels)
+        _legend(figure, in_order(frame[hue]), labels)
     return attach(figure, _drawn(frame, row, col, hue, "seed", x, y)), axes
 
 
@@ -132,7 +129,6 @@ def points(
     width: float | str = COLUMN,
     height: float | None = None,
     labels: Mapping[str, str] | None = None,
-    legend: bool = True,
     **share: Any,
 ) -> tuple[Figure, NDArray[Any]]:
     """Draw values over seeds: a dot for every seed, a bar for the t interval of their mean, a line of the panel a name.
@@ -142,7 +138,7 @@ def points(
         x: The column of the values.
         y: The column of names, listed from the top in the order in which they come.
         hue: The column that tells dots on a line apart, by model or memory; None for one colour, that of `y`.
-        row, col, width, labels, legend, share: As of `lines`, which says what comes back, and what is refused.
+        row, col, width, labels, share: As of `lines`, which says what comes back, and what is refused.
         height: Inches, of one panel; None for what its names need.
     """
     names = list(dict.fromkeys(frame[y].astype(str)))
@@ -167,7 +163,7 @@ def points(
             panel.set_ylim(len(names) - 0.5, -0.5)
             panel.tick_params(axis="y", length=0)
             panel.grid(axis="x")
-        if legend and hue is not None:
+        if hue is not None:
             _legend(figure, in_order(frame[hue]), labels)
     return attach(figure, _drawn(frame, row, col, y, hue, "seed", x)), axes
 

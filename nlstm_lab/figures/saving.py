@@ -165,11 +165,7 @@ def save(
         folder: Where to; None for the project's `figures`.
 
     Returns:
-        The path of the PDF.
-
-    Raises:
-        UsageError: The name has another form.
-        LabError: The folder cannot be written.
+        The path of the PDF; UsageError where the name has another form, LabError where the folder cannot be written.
 
     >>> import nlstm_lab as lab
     >>> lab.figures.save(lab.figures.nested_architecture(), "my_fig1_architecture", caption="A cell in a cell.").name
