@@ -53,7 +53,7 @@ def attribution(
             gates only. Of a memory: its gradient's size, gradient times state, and conductance (integrated gradients);
             for ablations see `run` and `unit_ablations`.
         baseline: A symbol, a text of the same length, or vectors; None for vectors of zeros.
-        memory: A memory ("inner", "layer 2"), a layer's h or a gate ("inner f"), as `run` names them.
+        memory: A memory, a layer's h or a gate ("inner f"), as `run` names them.
         points: On the path; doubled up to three times until the sum is F(x) - F(b) within 1 %.
 
     Returns:

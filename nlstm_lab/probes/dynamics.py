@@ -50,11 +50,10 @@ def fixed_points(
         steps: Of the minimization (Levenberg-Marquardt), from each.
 
     Returns:
-        Dimensions point, memory (memories and hidden states), unit and mode, the slowest first. `state` (point, memory,
-        unit); `speed`, the length of F(s) - s, `kind` (fixed, slow or moving) and `starts` that came there (point);
+        Dimensions point, memory (hidden states, too), unit and mode, the slowest first. `state` (point, memory, unit);
+        `speed`, the length of F(s) - s, `kind` (fixed, slow or moving) and `starts` that came there (point);
         `eigenvalue` (point, mode, part), `timescale` in steps, infinite where a mode does not shrink (point, mode), and
-        `share` of each memory in a mode (point, mode, memory). Attribute `step`: the median length of one along the
-        text.
+        `share` of each memory in a mode (point, mode, memory). Attribute `step`: the median one along the text.
 
     Raises:
         UsageError: The network chooses when to move, or the text is shorter than the starts.

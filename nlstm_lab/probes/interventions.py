@@ -1,7 +1,7 @@
 """What is lost when a memory is ablated at a moment, and how far back a network looks.
 
-A memory is named as in a trace (`inner`, `layer 2`, ...), a layer's hidden state `h` or `layer 2 h`; several names are
-ablated together. Losses and divergences are in nats a prediction; distance 0 is the first prediction after the moment.
+A memory is named as in a trace, a hidden state `h` or `layer 2 h`; several names are ablated together. Losses and
+divergences are in nats a prediction; distance 0 is the first prediction after the moment.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,6 @@ import torch.nn.functional as F
 import xarray as xr
 from torch import Tensor
 
-from nlstm_lab.cells.hmlstm import HMLSTMCell
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
@@ -115,9 +114,7 @@ def unit_ablations(
 
 def refuse_sampling(model: Network) -> None:
     """UsageError where boundaries are sampled: the intact and the ablated reading would differ in their draws."""
-    if any(
-        isinstance(cell, HMLSTMCell) and cell.boundary == "sample" and not cell.top for cell in model.recurrent.cells
-    ):
+    if any(getattr(cell, "boundary", "") == "sample" and not cell.top for cell in model.recurrent.cells):
         raise UsageError(f"{model.name or 'this network'} samples its boundaries: set its cells' `boundary` to 'step'")
 
 
@@ -262,15 +259,12 @@ def loss_by_context(
     longest = max(contexts)
     if len(codes) < longest + positions:
         raise UsageError(f"these contexts and positions need {longest + positions} symbols, not {len(codes)}")
-    where = np.linspace(longest, len(codes) - 1, positions).round().astype(int)
-    loss = np.empty((len(contexts), positions))
+    where = torch.from_numpy(np.linspace(longest, len(codes) - 1, positions).round().astype(int)).to(codes.device)
+    loss = []
     with reading(model):
-        for row, context in enumerate(contexts):
-            for start in range(0, positions, ROWS):
-                at = where[start : start + ROWS]
-                x = torch.stack([codes[p - context : p] for p in at], 1)
-                hidden = model.recurrent(*model.recurrent_arguments(x))[0][-1:]
-                targets = codes[torch.as_tensor(at, device=codes.device)]
-                losses = F.cross_entropy(model.readout(hidden)[0].float(), targets, reduction="none")
-                loss[row, start : start + ROWS] = losses.cpu().numpy()
-    return pd.DataFrame({"context": list(contexts), "loss": loss.mean(1)})
+        for context in contexts:
+            x = codes[torch.arange(-context, 0, device=codes.device)[:, None] + where]
+            hidden = [model.recurrent(*model.recurrent_arguments(some))[0][-1:] for some in x.split(ROWS, 1)]
+            logits = model.readout(torch.cat(hidden, 1))[0].double()
+            loss.append(F.cross_entropy(logits, codes[where]).item())
+    return pd.DataFrame({"context": list(contexts), "loss": loss})

@@ -51,10 +51,9 @@ class Lens:
         states = _states(trace)
         if list(states) != list(self.weights):
             raise UsageError(f"the lens is for {', '.join(self.weights)}, and this trace has {', '.join(states)}")
-        predicted = []
-        for name, values in states.items():
-            logits = torch.tensordot(_scaled(values, self.scales[name]), self.weights[name], 1)
-            predicted.append(logits.log_softmax(-1).movedim(-2, 0))
+        read = [_scaled(values, self.scales[name]) for name, values in states.items()]
+        logits = [torch.tensordot(x, weight, 1) for x, weight in zip(read, self.weights.values(), strict=True)]
+        predicted = [each.log_softmax(-1).movedim(-2, 0) for each in logits]
         dims = ("memory", "ahead", *(each for each in ("text", "time") if each in trace.dims), "vocabulary")
         coords = {"memory": list(states), "ahead": list(self.ahead), "time": trace["time"].values}
         if self.model.vocabulary is not None:
@@ -68,19 +67,15 @@ def lens(model: Network, text: Texts, *, ahead: Sequence[int] = AHEAD, burn_in: 
     The penalty on its weights is the one of `PENALTIES` with which the text's last fifth, held out, is predicted best.
 
     Args:
-        model: A network that predicts the symbols that it reads.
         text: The training text, or several.
         ahead: How many characters beyond the next the lens looks; 0 is the next.
         burn_in: Characters at the start of each that are not trained on.
 
-    Returns:
-        The lens.
-
     Raises:
         UsageError: The network predicts something else, or the text is too short.
     """
-    texts: Any = [text] if is_one(text) else text
-    examples = [_examples(model, each, ahead, burn_in) for each in texts]
+    several: Any = [text] if is_one(text) else text
+    examples = [_examples(model, each, ahead, burn_in) for each in several]
     targets = torch.cat([targets for _, targets in examples])
     hidden = next(model.parameters()).new_zeros(1, model.recurrent.output_size)
     size = int(model.readout(hidden).shape[-1])
