@@ -66,12 +66,10 @@ def _read(kind: Any, value: Any) -> Any:
 
 def inches(width: float | str) -> float:
     """A width in inches, given as a number of them or as text such as "85 mm", "8.5 cm" or "3.25 in"."""
-    if isinstance(width, int | float):
-        return width
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(mm|cm|in)", width)
-    if not found:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(mm|cm|in)?", str(width))
+    if not found or not float(found[1]):
         raise UsageError(f"a width is a number of inches, or text such as '85 mm' or '8.5 cm', not {width!r}")
-    return float(found[1]) / UNITS[found[2]]
+    return float(found[1]) / UNITS[found[2] or "in"]
 
 
 def refuse_unknown(name: str, names: Iterable[str], where: str) -> None:

@@ -445,6 +445,7 @@ def test_a_frame_that_is_none_is_refused():
     run = runs(("ptb_char_nlstm", "paper", "valid", [1.4]))
     for table, message in [
         (run.drop(columns="seed"), "seed"),
+        (None, "lacks"),
         (run.assign(scale="huge"), "'huge'"),
         (pd.concat([run, run]), r"ptb_char_nlstm.*paper.*0"),
     ]:

@@ -144,8 +144,8 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
-        if isinstance(width := kwargs.get("width"), str):
-            kwargs["width"] = inches(width)
+        if "width" in kwargs:
+            kwargs["width"] = inches(kwargs["width"])  # type: ignore[arg-type]
         with context():
             return draw(*args, **kwargs)
 

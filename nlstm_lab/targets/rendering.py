@@ -93,7 +93,7 @@ def compare(target: str, table: pd.DataFrame) -> Comparison:
     >>> comparison.frame.as_printed.tolist()[:2]
     ['1.489', '1.451']
     """
-    name, _, place = target.partition(".")
+    name, _, place = str(target).partition(".")
     document = load(name)
     if place not in document.places:
         known = ", ".join(f"{name}.{known}" for known in document.places)

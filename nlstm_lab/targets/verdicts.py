@@ -50,7 +50,7 @@ class Runs:
 
 
 def _check(given: pd.DataFrame, columns: list[str], key: list[str], what: str) -> None:
-    if lacking := [column for column in columns if column not in given.columns]:
+    if lacking := [column for column in columns if column not in getattr(given, "columns", ())]:
         raise UsageError(f"{what} lacks the columns {', '.join(lacking)}; it needs {', '.join(columns)}")
     if unknown := sorted(set(given["scale"]) - set(SCALES)):
         raise UsageError(f"{what} has the scale {unknown[0]!r}; the scales are {', '.join(SCALES)}")

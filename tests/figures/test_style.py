@@ -131,8 +131,9 @@ def drawn(width: float = style.COLUMN):
 @pytest.mark.parametrize(("width", "inches"), [("85 mm", 85 / 25.4), ("8.5cm", 8.5 / 2.54), ("3.25 in", 3.25), (4, 4)])
 def test_a_width_may_be_metric(width, inches):
     assert drawn(width=width) == pytest.approx(inches)
-    with pytest.raises(UsageError, match="'wide'"):
-        drawn(width="wide")
+    for refused in ("wide", -3, 0, None, float("nan")):
+        with pytest.raises(UsageError, match=repr(refused)):
+            drawn(width=refused)
 
 
 @pytest.mark.parametrize(("width", "inches"), [(3.25, 6.75), ("85 mm", 2 * 85 / 25.4 + 0.25), (5.5, 5.5), (6.75, 6.75)])
