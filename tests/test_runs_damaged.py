@@ -1,6 +1,7 @@
 """Files of a run are trusted only where they are right; anything else is a sentence that names the file."""
 
 import errno
+import gzip
 import io
 import json
 import os
@@ -12,9 +13,10 @@ import pandas as pd
 import pytest
 from safetensors.torch import load_file, save_file
 
-from nlstm_lab import experiments, paths, runs
+from nlstm_lab import experiments, paths, probes, runs
 from nlstm_lab.errors import DamagedFile, StaleRun, UsageError
 from nlstm_lab.models import digest
+from nlstm_lab.probes.records import damaged
 from nlstm_lab.runs.run import folder_of
 from nlstm_lab.runs.tables import audit, from_histories
 
@@ -277,6 +279,18 @@ def test_the_committed_tables_follow_from_the_histories(say):
     assert code == 0, outcome
     assert len(outcome.splitlines()) == 14
     assert outcome.splitlines()[-1].startswith("not checked: other epochs")
+
+
+@pytest.mark.parametrize(
+    "change", [lambda record: record[:-9], lambda record: gzip.compress(b'# {"text": "b"}\nx\n1\n')]
+)
+def test_a_probe_record_that_is_cut_or_of_something_else_is_named(change, tmp_path, monkeypatch):
+    monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path))
+    probes.ensure("lengths", lambda: pd.DataFrame({"x": [1]}), text="a")
+    assert damaged() == []
+    (file,) = tmp_path.glob("*.gz")
+    file.write_bytes(change(file.read_bytes()))
+    assert [sentence.split()[0] for sentence in damaged()] == [file.name]
 
 
 @pytest.mark.slow

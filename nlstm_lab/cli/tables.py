@@ -134,6 +134,7 @@ def audit(
     says what is not checked.
     """
     from nlstm_lab import runs, targets
+    from nlstm_lab.probes.records import damaged
     from nlstm_lab.runs.tables import audit as recompute
 
     documents = [targets.load(name) for name in targets.DOCUMENTS]
@@ -141,7 +142,7 @@ def audit(
     with warnings.catch_warnings(record=True) as left_out:
         warnings.simplefilter("always")
         table = runs.table()
-    wrong, done = [str(one.message) for one in left_out], {}
+    wrong, done = [*(str(one.message) for one in left_out), *damaged()], {}
     for target in names or places:
         if target not in places:
             raise UsageError(f"there is no table {target!r}; there are {', '.join(places)}")
@@ -164,7 +165,7 @@ def audit(
         wrong += differences
     for sentence in dict.fromkeys(wrong):
         typer.echo(f"  {sentence}")
-    typer.echo("not checked: other epochs than the best in histories, probe records, the printed numbers themselves")
+    typer.echo("not checked: other epochs than the best in histories, values of probe records, the printed numbers")
     if wrong:
         raise typer.Exit(1)
 

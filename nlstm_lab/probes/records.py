@@ -155,6 +155,19 @@ def _read(path: Path, key: str) -> pd.DataFrame:
     return pd.read_csv(io.StringIO(table), keep_default_na=False, na_values=["NaN"])
 
 
+def damaged() -> list[str]:
+    """What is wrong with the records that are here: those that are cut, or not of what their names say."""
+    wrong = []
+    for path in sorted(paths.probes().glob("*.csv.gz")):
+        try:
+            with gzip.open(path, "rt", encoding="utf-8") as file:
+                key = file.readline().removeprefix("# ").rstrip("\n")
+            _read(path, key if f"-{digest(key)[:16]}." in path.name else "")
+        except (DamagedFile, OSError, EOFError, ValueError, zlib.error):
+            wrong.append(f"{path.name} is not a record of what its name says")
+    return wrong
+
+
 def _known(name: str, value: Any) -> Any:
     """A parameter as it is written into the record."""
     if isinstance(value, nn.Module) or (isinstance(value, str) and len(value) > LONG):

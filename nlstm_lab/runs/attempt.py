@@ -11,7 +11,6 @@ Training writes the checkpoint every minute and after every epoch, so that runs 
 import fnmatch
 import math
 import shutil
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +23,7 @@ from nlstm_lab.datasets import corpora
 from nlstm_lab.errors import DamagedFile, LabError, MissingRun, StaleRun, UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
-from nlstm_lab.runs.run import Run, command, folder_of, folders, is_known, load, or_left_out
+from nlstm_lab.runs.run import Run, command, each, folder_of, is_known, load
 from nlstm_lab.settings import UNDER_WAY, recorded_as
 from nlstm_lab.training.state import COLUMNS, GOES_ON, Progress, peek
 
@@ -172,24 +171,21 @@ def unfinished(pattern: str = "*", scale: str | None = None) -> list[PartialRun]
 
     Runs that failed, and attempts at another configuration than today's, are passed over: they cannot go on.
     """
-    runs = []
-    for folder in folders(r"\.attempt-\w+-seed\d+"):
-        with or_left_out(), suppress(FileNotFoundError):
-            runs += _begun(folder, pattern, scale)
-    return runs
+    runs = each(r"\.attempt-\w+-seed\d+", lambda folder: _begun(folder, pattern, scale))
+    return [run for run in runs if run]
 
 
-def _begun(folder: Path, pattern: str, scale: str | None) -> list[PartialRun]:
-    """The run of an attempt that matches and can go on."""
+def _begun(folder: Path, pattern: str, scale: str | None) -> PartialRun | None:
+    """The run of an attempt, if it matches and can go on."""
     config = records.read(folder / "config.json", records.CONFIG)
     config.pop("data_sha256", None)
     name, at = config["name"], config["scale"]
     attempt = Attempt(folder.with_name(folder.name.removeprefix(".attempt-")))
     failed = (attempt.folder / "failed.json").exists()
     if failed or not fnmatch.fnmatchcase(name, pattern) or scale not in (None, at) or not is_known(name):
-        return []
+        return None
     if records.difference(config, experiment := experiments.get(name, at)):
-        return []
+        return None
     seed = int(folder.name.rpartition("-seed")[2])
     if attempt.folder != folder_of(experiment, seed):
         raise DamagedFile(f"{folder} is an attempt at {name}, whose place is another; remove it")
@@ -209,4 +205,4 @@ def _begun(folder: Path, pattern: str, scale: str | None) -> list[PartialRun]:
             f"{attempt.checkpoint} is another run's, of another version, or damaged ({error}); remove it"
         ) from error
     saved = attempt.checkpoint.stat().st_mtime if state and attempt.checkpoint.exists() else 0.0
-    return [PartialRun(folder, experiment, seed, result, progress, saved)]
+    return PartialRun(folder, experiment, seed, result, progress, saved)

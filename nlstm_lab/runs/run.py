@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
@@ -130,13 +130,16 @@ def seeds_of(experiment: Experiment) -> list[int]:
     return sorted(int(one[1]) for one in found if one and is_recorded(folder / one[0]))
 
 
-def folders(named: str) -> Iterator[Path]:
-    """Every folder of an experiment's folder whose name matches; one that cannot be read is left out with a warning."""
+def each(named: str, read: Callable[[Path], Any]) -> list[Any]:
+    """What `read` makes of each folder of an experiment's folder whose name matches; what it refuses is left out."""
+    found = []
     for experiment in records.listed(paths.runs()):
         with or_left_out():
             for name in records.listed(paths.runs() / experiment):
                 if re.fullmatch(named, name):
-                    yield paths.runs() / experiment / name
+                    with or_left_out(), contextlib.suppress(FileNotFoundError):
+                        found.append(read(paths.runs() / experiment / name))
+    return found
 
 
 @contextlib.contextmanager

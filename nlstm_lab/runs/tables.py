@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice, product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -18,7 +19,7 @@ from nlstm_lab.datasets.registry import DATASETS
 from nlstm_lab.errors import DamagedFile, MissingData, UsageError
 from nlstm_lab.runs import records
 from nlstm_lab.runs.attempt import unfinished
-from nlstm_lab.runs.run import Run, check_place, folders, is_known, load, or_left_out, result_of, run_of, seeds_of
+from nlstm_lab.runs.run import Run, check_place, each, is_known, load, or_left_out, result_of, run_of, seeds_of
 from nlstm_lab.settings import SCALES, ended
 from nlstm_lab.training import evaluate
 from nlstm_lab.training.liveness import shares
@@ -82,33 +83,29 @@ def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -
     >>> bool(means["ptb_char_nlstm_logfreq"] < means["ptb_char_nlstm"])
     True
     """
-    results = []
-    for folder in folders(RECORD):
-        with or_left_out(), suppress(FileNotFoundError):
-            result = result_of(folder)
-            name, at = result["experiment"], result["scale"]
-            if _matches(result, pattern, scale):
-                if is_known(name):
-                    run_of(experiments.get(name, at), result["seed"], result)
-                results.append((result, records.state(result)))
-    results += [(run.result, run.state) for run in (begun(pattern, scale) if partial else [])]
-    rows = [
-        {**{key: result[key] for key in RUN}, "state": state, **row}
-        for result, state in results
-        for row in result["metrics"]
-    ]
+
+    def read(folder: Path) -> tuple[dict[str, Any], str]:
+        result = result_of(folder)
+        if _matches(result, pattern, scale) and is_known(name := result["experiment"]):
+            run_of(experiments.get(name, result["scale"]), result["seed"], result)
+        return result, records.state(result)
+
+    found = [(result, state) for result, state in each(RECORD, read) if _matches(result, pattern, scale)]
+    found += [(run.result, run.state) for run in (begun(pattern, scale) if partial else [])]
+    rows = [{**{key: one[key] for key in RUN}, "state": state, **row} for one, state in found for row in one["metrics"]]
     return pd.DataFrame(rows, columns=[*RUN, "state", *SCORE, "epoch", "value"])
 
 
 def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
     """List runs that failed: experiment, scale, seed, `what` was not finite, and after which `update`."""
-    failed = []
-    for folder in folders(RECORD):
-        with or_left_out(), suppress(FileNotFoundError):
-            failure = records.read(folder / "failed.json", records.FAILURE)
-            check_place(folder / "failed.json", failure)
-            failed.append(failure)
-    return pd.DataFrame([one for one in failed if _matches(one, pattern, scale)], columns=list(records.FAILURE))
+
+    def read(folder: Path) -> dict[str, Any]:
+        failure = records.read(folder / "failed.json", records.FAILURE)
+        check_place(folder / "failed.json", failure)
+        return failure
+
+    failed = [one for one in each(RECORD, read) if _matches(one, pattern, scale)]
+    return pd.DataFrame(failed, columns=list(records.FAILURE))
 
 
 def _matches(record: Mapping[str, Any], pattern: str, scale: str | None) -> bool:
