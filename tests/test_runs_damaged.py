@@ -40,13 +40,11 @@ def test_every_committed_weight_is_that_of_its_record():
 
 
 RESULTS = {
-    "a list": lambda result: [],
     "null": lambda result: None,
     "no metrics": lambda result: {**result, "metrics": None},
     "no seed": lambda result: {**result, "seed": True},
     "a metric that is null": lambda result: {**result, "metrics": [{**result["metrics"][0], "value": None}]},
     "a metric that is NaN": lambda result: {**result, "metrics": [{**result["metrics"][0], "value": float("nan")}]},
-    "a metric that is true": lambda result: {**result, "metrics": [{**result["metrics"][0], "value": True}]},
     "a metric that is text": lambda result: {**result, "metrics": [*result["metrics"], "bpc"]},
     "empty metrics": lambda result: {**result, "metrics": []},
     "a best epoch that is none": lambda result: {**result, "best_epoch": 999},
@@ -58,10 +56,14 @@ RESULTS = {
 }
 
 
-@pytest.mark.parametrize("make", RESULTS.values(), ids=RESULTS)
-def test_a_damaged_result_is_refused_by_name_and_hides_no_other(make, run, recorded):
+CONFIGS = {f"a config that is {content}": lambda _, content=content: content for content in ([], None, "text")}
+
+
+@pytest.mark.parametrize("what", [*RESULTS, *CONFIGS])
+def test_a_damaged_file_is_refused_by_name_and_hides_no_other(what, run, recorded):
     other = recorded("ptb_char_lstm2")
-    file = run.folder / "result.json"
+    file = run.folder / ("config.json" if what in CONFIGS else "result.json")
+    make = (RESULTS | CONFIGS)[what]
     file.write_text(json.dumps(make(json.loads(file.read_text()))))
     with pytest.raises(DamagedFile, match=file.name):
         runs.load(NAME, 3, "smoke")
@@ -125,15 +127,6 @@ def test_a_folder_that_cannot_be_read_is_said_and_hides_no_other(where, run, rec
                 found = listing()
             seeds = {one.seed for one in found} if isinstance(found, list) else set(found["seed"])
             assert seeds == ({4} if where.endswith("seed3") else set())
-
-
-@pytest.mark.parametrize("content", ["[]", "null", '{"name": 3}', '"'])
-def test_a_configuration_of_another_shape_is_named(content, run):
-    (run.folder / "config.json").write_text(content)
-    with pytest.warns(UserWarning, match=r"left out: .*config\.json"):
-        assert runs.table().empty
-    with pytest.raises(DamagedFile, match=r"config\.json"):
-        runs.load(NAME, 3, "smoke")
 
 
 @pytest.mark.parametrize("content", ["[]", json.dumps(FAILED | {"seed": 1}), json.dumps(FAILED | {"seed": True})])

@@ -232,10 +232,7 @@ def test_a_training_has_the_same_curve_with_and_without_the_fast_path(boundary):
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
     ("name", "dtype", "tolerance"),
-    [
-        ("fp32", DOUBLE, 1e-10),
-        pytest.param("bf16", torch.float32, 1e-2, marks=[needs_bf16, pytest.mark.soak]),
-    ],
+    [("fp32", DOUBLE, 1e-10), pytest.param("bf16", torch.float32, 1e-2, marks=[needs_bf16, pytest.mark.soak])],
 )
 def test_compiled_functions_give_the_same(name, dtype, tolerance):
     torch.manual_seed(0)

@@ -36,12 +36,7 @@ def _doubles():
     torch.set_default_dtype(torch.float32)
 
 
-PAIRS = [
-    (LSTM, nn.LSTM, {}),
-    (RNN, nn.RNN, {}),
-    (RNN, nn.RNN, {"nonlinearity": "relu"}),
-    (GRU, nn.GRU, {}),
-]
+PAIRS = [(LSTM, nn.LSTM, {}), (RNN, nn.RNN, {}), (RNN, nn.RNN, {"nonlinearity": "relu"}), (GRU, nn.GRU, {})]
 
 
 @pytest.mark.parametrize("bias", [True, False])

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,6 @@ import pytest
 
 from nlstm_lab import cells, experiments, models, training
 from nlstm_lab.datasets.corpora import TextSource
-from nlstm_lab.datasets.items import MNISTGlimpses
 from nlstm_lab.datasets.text import CharacterModelling, NestedLanguage
 from nlstm_lab.errors import UsageError
 from nlstm_lab.runs import records
@@ -70,29 +69,6 @@ def test_an_added_field_is_in_the_config_only_where_it_is_turned():
     assert records.difference(before, later) == ""
     assert records.difference(before, turned) == "task.shade was 'as before' and is 'another'"
     assert records.difference(turned.config(), later) == "task.shade was 'another' and is 'as before'"
-
-
-@pytest.mark.parametrize(
-    ("name", "flag", "value", "part"),
-    [
-        ("mnist_lstm1", "batch_order", "fixed", "task"),
-        ("mnist_lstm1", "candidate_start", "identity", "model"),
-        ("ptb_char_nlstm", "output_bias_rate", 150.0, "training"),
-        ("ptb_char_nlstm", "output_bias_first", 50, "training"),
-    ],
-)
-def test_an_added_decision_is_a_variation_with_a_digest_of_its_own(name, flag, value, part):
-    row, turned = experiments.get(name), experiments.variant(name, **{flag: value})
-    assert turned.name == f"{name}+{flag}={value}"
-    assert turned.digest() != row.digest()
-    config = turned.config()[part]
-    assert (config["flags"] if part == "model" else config)[flag] == value
-    assert {one.name for one in fields(MNISTGlimpses) if one.metadata == ADDED} == {"batch_order", "last_batch"}
-
-
-def test_an_added_decision_at_its_default_is_the_row_itself_but_for_the_name():
-    row, same = experiments.get("mnist_lstm1"), experiments.variant("mnist_lstm1", batch_order="shuffled")
-    assert same.config() == row.config() | {"name": same.name}
 
 
 @pytest.mark.parametrize(("today", "recorded"), [("nested_lstm", "paper"), ("madsen", "tensorflow")])

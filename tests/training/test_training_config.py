@@ -1,7 +1,6 @@
 """One update, as the configuration states it."""
 
 import importlib
-from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -60,37 +59,17 @@ def test_rates_are_held_for_so_many_epochs():
         TrainingConfig(epochs=4, learning_rate=1.0, rate_lengths=(1.0,))
 
 
-def train(name):
-    experiment = experiments.get(name, "smoke")
-    task = experiment.task.load()
-    net = models.build(experiment.model, models.Interface.of(task), seed=0)
-    training.fit(net, task, experiment.training, seed=0, progress=False)
-
-
 def test_a_reading_is_cut_short_as_an_epoch_is(runs_folder, monkeypatch):
     loop = importlib.import_module("nlstm_lab.training.loop")
     read = []
-
-    def outcome(network, batches, *_):
-        read.append(len(list(batches)))
-        return {"nll_nats": 1.0}
-
-    monkeypatch.setattr(loop, "evaluate", outcome)
+    monkeypatch.setattr(loop, "evaluate", lambda _, batches, *__: read.append(len(list(batches))) or {"nll_nats": 1.0})
     for name in ("ptb_char_lstm1+epochs=1", "ptb_char_lstm1+epochs=1+batches_per_reading=1"):
-        train(name)
+        experiment = experiments.get(name, "smoke")
+        task = experiment.task.load()
+        net = models.build(experiment.model, models.Interface.of(task), seed=0)
+        training.fit(net, task, experiment.training, seed=0, progress=False)
     assert set(read[: len(read) // 2]) != {1}
     assert set(read[len(read) // 2 :]) == {1}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("updates", [1, 2])
-def test_only_long_trainings_are_compiled(updates, runs_folder, monkeypatch):
-    updating = importlib.import_module("nlstm_lab.training.updating")
-    monkeypatch.setattr(updating, "COMPILED_FROM", 2)
-    asked = []
-    monkeypatch.setattr(updating, "compiled", lambda on: asked.append(on) or nullcontext())
-    train(f"ptb_char_nlstm+epochs=1+updates_per_epoch={updates}")
-    assert asked == [updates >= 2] * updates
 
 
 def test_rmsprop_forgets_by_its_decay():

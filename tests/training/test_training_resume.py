@@ -173,16 +173,6 @@ def test_a_signal_saves_and_says_how_to_go_on(number, moment, runs_folder, tmp_p
     assert measured(runs.load(LONG, 0, "smoke").folder) == unstopped[LONG]
 
 
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_history_and_another_seed_another(runs_folder):
-    first = runs.ensure(NAME, 0, "smoke", device="cpu", progress=False)
-    before = measured(first.folder)
-    second = runs.ensure(NAME, 0, "smoke", device="cpu", progress=False, again=True)
-    assert measured(second.folder) == before
-    other = runs.ensure(NAME, 1, "smoke", device="cpu", progress=False)
-    assert measured(other.folder)["history.csv"] != before["history.csv"]
-
-
 # Signals: the first asks, its echo is nothing, and a later one acts as it always does.
 
 TAKEN = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
