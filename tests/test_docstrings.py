@@ -6,9 +6,7 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,8 +24,7 @@ TAKE_LONG = (
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow) if name.endswith(TAKE_LONG) else name for name in EXAMPLES],
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name.endswith(TAKE_LONG) else name for name in EXAMPLES]
 )
 def test_the_examples_of_a_module_run(name, tmp_path, monkeypatch):
     monkeypatch.setenv("NLSTM_LAB_FIGURES", str(tmp_path))
@@ -38,14 +35,14 @@ def test_the_examples_of_a_module_run(name, tmp_path, monkeypatch):
 DOORS = ("cells", "datasets", "experiments", "figures", "models", "probes", "runs", "targets", "training")
 
 
-def plain(member: Any) -> Any:
+def plain(member):
     """The function of a method or property; anything else as it is."""
     for wrapper in ("__func__", "fget", "func"):
         member = getattr(member, wrapper, None) or member
     return member
 
 
-def public(door: str) -> Iterator[tuple[str, Any, str]]:
+def public(door):
     """Names of functions, constructors and methods, each with the docstrings that may describe its arguments."""
     module = importlib.import_module(f"nlstm_lab.{door}")
     for name in module.__all__:
@@ -61,13 +58,13 @@ def public(door: str) -> Iterator[tuple[str, Any, str]]:
                     yield f"{name}.{method}", plain(vars(thing)[method]), "\n".join([*docs, own])
 
 
-def is_described(argument: str, text: str) -> bool:
+def is_described(argument, text):
     """Whether a docstring has an entry of that argument, alone or beside others (`a, b: ...`), or quotes it."""
     return bool(re.search(rf"(?<![\w.])\*{{0,2}}{argument}\b[^\n:]*: |`{argument}`", text))
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_what_is_public_describes_each_argument(door: str) -> None:
+def test_what_is_public_describes_each_argument(door):
     found = list(public(door))
     assert found
     assert [name for name, _, text in found if not re.match(r"\S.*", text)] == [], "each begins with what it does"

@@ -1,7 +1,5 @@
 """`nlstm-lab doctor`: every lack is named with its cost; only what is essential fails the command."""
 
-from pathlib import Path
-
 import pytest
 from typer.testing import CliRunner
 
@@ -10,7 +8,7 @@ from nlstm_lab.cli import data
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def elsewhere(tmp_path, monkeypatch):
     """A folder without records, a cache of its own, no data."""
     monkeypatch.setattr(paths, "root", lambda: tmp_path)
     monkeypatch.setenv("NLSTM_LAB_CACHE", str(tmp_path / "cache"))
@@ -19,20 +17,20 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_machine_without_data_is_healthy() -> None:
+def test_a_machine_without_data_is_healthy():
     outcome = CliRunner().invoke(cli.app, ["doctor"])
     assert outcome.exit_code == 0, outcome.output
     for said in ("Everything essential works", "nlstm-lab data fetch NAME", "ptb (absent)", "none in this folder"):
         assert said in outcome.output
 
 
-def test_a_folder_that_cannot_be_written_fails(elsewhere: Path) -> None:
+def test_a_folder_that_cannot_be_written_fails(elsewhere):
     (elsewhere / "data").write_text("a file in the folder's place")
     outcome = CliRunner().invoke(cli.app, ["doctor"])
     assert outcome.exit_code == 1
     assert "To be repaired first: folder" in outcome.output
 
 
-def test_a_compiler_that_lacks_something_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiler_that_lacks_something_is_named(monkeypatch):
     monkeypatch.setattr("nlstm_lab.cells.fast.computing.lacking", lambda device_type: "no g++")
     assert "no g++: long trainings run uncompiled" in data.accelerator()

@@ -3,7 +3,6 @@
 import json
 import re
 from operator import attrgetter
-from pathlib import Path
 
 import links
 import pytest
@@ -22,7 +21,7 @@ LEFT_OUT = {
 # Places of data/targets that no notebook sets beside our runs, and why.
 NOT_COMPARED = {
     "madsen.autocomplete_published": "what the article became after the draft that is in hand, with two passes, "
-    "which have no small scale; notebook 00 lists its rows, and notebook 30 draws its published curves",
+    "which have no small scale; notebook 00 lists its rows, and notebook 30 draws its published curves"
 }
 
 
@@ -60,13 +59,13 @@ ENTRIES = (
 SOURCES = {path.name[:2]: path.read_text(encoding="utf-8") for path in paths.notebooks().glob("[0-9]*.ipynb")}
 
 
-def named(name: str) -> list[str]:
+def named(name):
     """The notebooks that call something by its name."""
     return [number for number, source in sorted(SOURCES.items()) if json.dumps(json.dumps(name))[1:-1] in source]
 
 
 @pytest.mark.parametrize(("shown", "notebook", "saves"), ENTRIES)
-def test_a_document_shows_nothing_that_no_notebook_shows(shown: str, notebook: str, saves: str) -> None:
+def test_a_document_shows_nothing_that_no_notebook_shows(shown, notebook, saves):
     if "." in saves:
         assert notebook in named(saves)
         assert (paths.figures() / f"{saves.replace('.', '_')}.csv").is_file()
@@ -75,19 +74,19 @@ def test_a_document_shows_nothing_that_no_notebook_shows(shown: str, notebook: s
         assert any(name.startswith(saves) for name in made), made
 
 
-def test_every_table_of_targets_is_compared_somewhere() -> None:
+def test_every_table_of_targets_is_compared_somewhere():
     places = {f"{name}.{place}" for name in targets.DOCUMENTS for place in targets.load(name).places}
     assert {place for place in places if not named(place)} == set(NOT_COMPARED)
 
 
-def test_the_manifest_holds_what_the_notebooks_save_and_nothing_else() -> None:
+def test_the_manifest_holds_what_the_notebooks_save_and_nothing_else():
     made_in = notebooks_by_figure()
     manifest = json.loads((paths.figures() / "manifest.json").read_text(encoding="utf-8"))
     assert [record["name"] for record in manifest] == sorted(made_in)
     assert manifest == saving.manifest()
 
 
-def test_the_tables_beside_the_figures_are_those_of_the_notebooks() -> None:
+def test_the_tables_beside_the_figures_are_those_of_the_notebooks():
     places = {f"{name}.{place}" for name in targets.DOCUMENTS for place in targets.load(name).places}
     saved = {path.stem for path in paths.figures().glob("*.tex")}
     assert saved == {place.replace(".", "_") for place in places if named(place)}
@@ -108,7 +107,7 @@ def test_names_that_prose_cites_exist(path):
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Path:
+def site(tmp_path):
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "style.css").write_text("")
     (tmp_path / "index.html").write_text(
@@ -120,7 +119,7 @@ def site(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_site_whose_links_all_lead_somewhere_has_nothing_wrong(site: Path) -> None:
+def test_a_site_whose_links_all_lead_somewhere_has_nothing_wrong(site):
     assert links.broken(site) == []
 
 
@@ -136,7 +135,7 @@ def test_a_site_whose_links_all_lead_somewhere_has_nothing_wrong(site: Path) -> 
         '<iframe src="widgets/gone.html"></iframe>',
     ],
 )
-def test_dead_and_foreign_links_are_reported(site: Path, added: str) -> None:
+def test_dead_and_foreign_links_are_reported(site, added):
     page = site / "index.html"
     page.write_text(page.read_text() + added)
     (wrong,) = links.broken(site)

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +17,6 @@ import nbformat
 import pytest
 from click.testing import CliRunner as Click
 from forking import kernelspec
-from IPython.core.interactiveshell import InteractiveShell
 from nbformat.v4 import new_code_cell, new_notebook
 from papermill.cli import papermill
 from typer.testing import CliRunner
@@ -26,7 +24,6 @@ from typer.testing import CliRunner
 from nlstm_lab import cli, execute, paths, probes
 from nlstm_lab.errors import LabError, UsageError
 
-Write = Callable[..., execute.Job]
 DRAW = "import nlstm_lab as lab\nlab.figures.save(lab.figures.{}(), '{}')"
 DRAWN = {
     "10_a": DRAW.format("nested_architecture", "nlstm_fig1_architecture"),
@@ -35,37 +32,37 @@ DRAWN = {
 }
 
 
-def left_behind() -> list[str]:
+def left_behind():
     folder = paths.executed()
     return sorted(os.listdir(folder)) if folder.is_dir() else []
 
 
-def until(condition: Callable[[], object], process: subprocess.Popen[str] | None = None) -> None:
+def until(condition, process=None):
     """Wait as long as it takes, or until the process that should bring it about has ended."""
     while not condition():
         assert process is None or process.poll() is None, process.communicate()[0]
         time.sleep(0.05)
 
 
-def runs(process: int) -> bool:
+def runs(process):
     try:
         return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
     except OSError:
         return False
 
 
-def processes(path: Path) -> list[int]:
+def processes(path):
     """The kernel's process and its parent's, once a cell of `write_processes` has written them."""
     text = path.read_text() if path.is_file() else ""
     return [int(process) for process in text.split()] if text.endswith("\n") else []
 
 
-def write_processes(path: Path) -> str:
+def write_processes(path):
     """A cell that writes its kernel's process and its parent's."""
     return f"import os, pathlib\npathlib.Path({str(path)!r}).write_text(f'{{os.getpid()}} {{os.getppid()}}\\n')"
 
 
-def command(*words: str) -> subprocess.Popen[str]:
+def command(*words):
     """`nlstm-lab figures` in a process group of its own, as a terminal starts it."""
     environment = os.environ | {"PYTHONPATH": str(paths.PACKAGE.parent)}
     as_a_terminal_does = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a job in the background ignores it
@@ -80,7 +77,7 @@ def command(*words: str) -> subprocess.Popen[str]:
     )
 
 
-def pretend(job: execute.Job) -> None:
+def pretend(job):
     """An executed copy, without executing."""
     executed = job.read()
     executed.metadata[execute.KEY] = {"inputs": job.inputs(execute.shared_inputs()), "left": job.left(), "seconds": 1.0}
@@ -89,7 +86,7 @@ def pretend(job: execute.Job) -> None:
 
 
 @pytest.mark.slow
-def test_parameters_arrive_typed_in_this_interpreter_with_this_package(write: Write, tmp_path: Path) -> None:
+def test_parameters_arrive_typed_in_this_interpreter_with_this_package(write, tmp_path):
     write(
         "10_a",
         "import sys, os, nlstm_lab",
@@ -110,7 +107,7 @@ def test_parameters_arrive_typed_in_this_interpreter_with_this_package(write: Wr
     [("seeds=0,1", [0, 1]), ("seeds=[]", []), ("seeds=5", [5]), ("rate=2", 2.0), ("limit=none", None),
      ("quick=False", False), ("scale=1", "1")],
 )  # fmt: skip
-def test_text_is_converted(write: Write, text: str, expected: object) -> None:
+def test_text_is_converted(write, text, expected):
     write("10_a")
     name, value = text.split("=")
     (job,) = execute.plan(["10_a"], {name: value})
@@ -131,14 +128,14 @@ def test_text_is_converted(write: Write, text: str, expected: object) -> None:
         (["11"], {}, "'11'.*10_a"),
     ],
 )
-def test_a_wrong_parameter_or_notebook_is_refused_by_its_name(write: Write, names, given, said) -> None:
+def test_a_wrong_parameter_or_notebook_is_refused_by_its_name(write, names, given, said):
     write("10_a")
     with pytest.raises(UsageError, match=said):
         execute.plan(names, given)
 
 
 @pytest.mark.parametrize("line", ["x = 1", "x: complex = 1", "print(1)", "x: list[int] = [0,\ny =", None])
-def test_a_parameters_cell_holds_only_typed_literals_and_a_file_a_notebook(write: Write, line: str | None) -> None:
+def test_a_parameters_cell_holds_only_typed_literals_and_a_file_a_notebook(write, line):
     job = write("10_a", parameters=line or "")
     if line is None:
         job.source.write_text('{"cells": [')
@@ -158,9 +155,7 @@ def test_a_parameters_cell_holds_only_typed_literals_and_a_file_a_notebook(write
         ("import time; time.sleep(3600)", "10_a.*--timeout", 2),
     ],
 )
-def test_a_failure_is_one_sentence_and_leaves_the_earlier_copy(
-    write: Write, cell: str, named: str, timeout: float | None
-) -> None:
+def test_a_failure_is_one_sentence_and_leaves_the_earlier_copy(write, cell, named, timeout):
     job = write("10_a", cell, "print('last')")
     paths.executed().mkdir()
     job.output.write_text("an earlier copy")
@@ -173,7 +168,7 @@ def test_a_failure_is_one_sentence_and_leaves_the_earlier_copy(
 @pytest.mark.parametrize(
     "change", ["nothing", "source", "parameters", "run", "probe", "target", "figure", "missing", "copy", "claim"]
 )
-def test_what_changed_is_executed_again(write: Write, change: str) -> None:
+def test_what_changed_is_executed_again(write, change):
     job = write("10_a", DRAWN["10_a"])
     for folder in (paths.runs() / "some", paths.probes(), paths.figures()):
         folder.mkdir(parents=True)
@@ -198,7 +193,7 @@ def test_what_changed_is_executed_again(write: Write, change: str) -> None:
     assert job.unchanged(execute.shared_inputs()) == (change in ("nothing", "claim"))
 
 
-def test_a_notebook_that_reads_all_claims_depends_on_them(write: Write) -> None:
+def test_a_notebook_that_reads_all_claims_depends_on_them(write):
     job = write("00_a", "import nlstm_lab as lab", "lab.probes.measured_claims()")
     pretend(job)
     assert job.unchanged(execute.shared_inputs())
@@ -208,9 +203,7 @@ def test_a_notebook_that_reads_all_claims_depends_on_them(write: Write) -> None:
 
 
 @pytest.mark.slow
-def test_what_fails_stops_nobody_else(
-    write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_fails_stops_nobody_else(write, monkeypatch, capsys):
     pretend(write("10_a", "1 + 1"))
     write("12_wrong", "1 / 0")
     write("13_killed", "import os, signal", "os.kill(os.getpid(), signal.SIGKILL)")
@@ -226,7 +219,7 @@ def test_what_fails_stops_nobody_else(
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_its_kernels_and_keeps_what_was_finished(write: Write, tmp_path: Path) -> None:
+def test_ctrl_c_ends_its_kernels_and_keeps_what_was_finished(write, tmp_path):
     write("10_a", "1 + 1")
     write("11_b", write_processes(tmp_path / "processes"), "import time", "time.sleep(3600)")
     process = command("--workers", "1")
@@ -241,9 +234,7 @@ def test_ctrl_c_ends_its_kernels_and_keeps_what_was_finished(write: Write, tmp_p
 
 
 @pytest.mark.soak
-def test_killed_at_any_moment_it_ends_at_the_same_bytes(
-    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_at_any_moment_it_ends_at_the_same_bytes(write, tmp_path, monkeypatch):
     for name, cell in DRAWN.items():
         write(name, cell)
     found, moments = {}, random.Random(0)
@@ -279,12 +270,12 @@ CELLS = [
 ]
 
 
-def run(shell: InteractiveShell, *cells: str) -> None:
+def run(shell, *cells):
     for cell in cells:
         shell.run_cell(cell, store_history=True).raise_error()
 
 
-def test_what_is_set_gets_its_declared_type(shell: InteractiveShell) -> None:
+def test_what_is_set_gets_its_declared_type(shell):
     given = "# Parameters\nseeds = '[0,1]'\nscale = 1984\nrate = 1\nquick = 'true'\nlimit = 'none'\n"
     run(shell, TYPED, given, CHECK)  # as papermill guesses types
     found = [shell.user_ns[name] for name in ("seeds", "scale", "rate", "quick", "limit")]
@@ -307,13 +298,13 @@ def test_what_is_set_gets_its_declared_type(shell: InteractiveShell) -> None:
         ((TYPED, "sede = 1"), None),  # a name of the reader's own: papermill did not inject it
     ],
 )
-def test_what_is_nothing_of_the_kind_or_not_declared_is_refused(shell: InteractiveShell, cells, said) -> None:
+def test_what_is_nothing_of_the_kind_or_not_declared_is_refused(shell, cells, said):
     with pytest.raises(UsageError, match=said) if said else contextlib.nullcontext():
         run(shell, *cells, CHECK)
 
 
 @pytest.mark.slow
-def test_papermill_itself(kernel_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_papermill_itself(kernel_address, tmp_path, monkeypatch):
     cells = [new_code_cell(TYPED, metadata={"tags": ["parameters"]}), new_code_cell(CHECK),
              new_code_cell("assert (seeds, scale) == ([5], '1984'), (seeds, scale)")]  # fmt: skip
     notebook = new_notebook(cells=cells)
@@ -328,11 +319,11 @@ def test_papermill_itself(kernel_address: str, tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("chosen", "first"), [(None, "torch"), ("2", "nlstm_lab")])
-def test_in_a_kernel_torch_has_one_thread_where_none_are_chosen(chosen: str | None, first: str) -> None:
+def test_in_a_kernel_torch_has_one_thread_where_none_are_chosen(chosen, first):
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     environment |= {"OMP_NUM_THREADS": chosen} if chosen else {}
 
-    def threads(*imports: str) -> str:
+    def threads(*imports):
         code = "from ipykernel.kernelapp import IPKernelApp; IPKernelApp.instance(); "
         code += f"import {', '.join(imports)}, torch; print(torch.get_num_threads())"
         return subprocess.check_output([sys.executable, "-c", code], env=environment, text=True).strip()
@@ -341,9 +332,7 @@ def test_in_a_kernel_torch_has_one_thread_where_none_are_chosen(chosen: str | No
     assert threads(first, "torch", "nlstm_lab") == ("1" if chosen is None else threads("torch"))
 
 
-def test_an_error_of_the_lab_is_one_sentence_in_a_notebook(
-    shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_of_the_lab_is_one_sentence_in_a_notebook(shell, capsys):
     shell.run_cell("import nlstm_lab as lab\nlab.runs.load('nobody', scale='small')")
     shown = capsys.readouterr().out.strip()
     assert "'nobody'" in shown
@@ -351,18 +340,18 @@ def test_an_error_of_the_lab_is_one_sentence_in_a_notebook(
     assert len(shown.splitlines()) == 1
 
 
-def contents() -> dict[str, bytes]:
+def contents():
     """All that git would know of."""
     folders = (paths.figures(), paths.probes())
     return {path.name: path.read_bytes() for folder in folders for path in folder.iterdir() if path.is_file()}
 
 
 @pytest.fixture
-def drawn(forked_kernels: None, write: Write, once: Callable[..., Path], tmp_path: Path) -> dict[str, bytes]:
+def drawn(forked_kernels, write, once, tmp_path):
     """What a notebook with its own parameters leaves, executed once in a session."""
     write("10_a", *CELLS, parameters=PARAMETERS)
 
-    def make(folder: Path) -> None:
+    def make(folder):
         shutil.copytree(tmp_path, folder, dirs_exist_ok=True)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("NLSTM_LAB_ROOT", str(folder))
@@ -373,11 +362,11 @@ def drawn(forked_kernels: None, write: Write, once: Callable[..., Path], tmp_pat
     return contents()
 
 
-def trials() -> set[str]:
+def trials():
     return {path.name for path in paths.trials().glob("*")}
 
 
-def is_elsewhere(drawn: dict[str, bytes], text: str) -> None:
+def is_elsewhere(drawn, text):
     assert contents() == drawn
     assert {f"{FIGURE}.{suffix}" for suffix in ("pdf", "svg", "png", "csv", "json")} <= trials()
     assert {f"{TABLE}.csv", f"{TABLE}.tex", "manifest.json"} <= trials()
@@ -387,9 +376,7 @@ def is_elsewhere(drawn: dict[str, bytes], text: str) -> None:
 
 
 @pytest.mark.slow
-def test_an_edited_parameter_draws_elsewhere_and_says_where(
-    drawn: dict[str, bytes], shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_edited_parameter_draws_elsewhere_and_says_where(drawn, shell, capsys):
     run(shell, PARAMETERS.replace("to be", "not to be"), *CELLS)
     is_elsewhere(drawn, "not to be")
     said = capsys.readouterr().out
@@ -399,9 +386,7 @@ def test_an_edited_parameter_draws_elsewhere_and_says_where(
 
 
 @pytest.mark.slow
-def test_a_given_parameter_draws_elsewhere_as_the_command_says_and_on_request_in_place(
-    drawn: dict[str, bytes],
-) -> None:
+def test_a_given_parameter_draws_elsewhere_as_the_command_says_and_on_request_in_place(drawn):
     say = CliRunner()
     given = ["figures", "10", "-p", "text=not to be", "--workers", "1"]
     result = say.invoke(cli.app, given)
@@ -420,9 +405,7 @@ def test_a_given_parameter_draws_elsewhere_as_the_command_says_and_on_request_in
 
 
 @pytest.mark.slow
-def test_in_a_workspace_everything_is_replaced(
-    drawn: dict[str, bytes], shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_in_a_workspace_everything_is_replaced(drawn, shell, monkeypatch):
     for name in ("RUNS", "PROBES", "FIGURES"):
         monkeypatch.setenv(f"NLSTM_LAB_{name}", "")  # so that they are put back
     for text in ("to be", "not to be"):

@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 from functools import cache
-from pathlib import Path
 
 import heads
 import nbformat
@@ -25,19 +24,19 @@ each = pytest.mark.parametrize("name", NAMES)
 
 
 @cache
-def read(name: str) -> nbformat.NotebookNode:
+def read(name):
     return nbformat.read(paths.notebooks() / f"{name}.ipynb", as_version=4)
 
 
-def code(name: str) -> list[str]:
+def code(name):
     return [cell.source for cell in read(name).cells if cell.cell_type == "code"]
 
 
-def prose(name: str) -> list[str]:
+def prose(name):
     return [cell.source for cell in read(name).cells if cell.cell_type == "markdown"]
 
 
-def saved(name: str) -> list[str]:
+def saved(name):
     """The names of the figures that a notebook saves, which must be literals."""
     return [
         ast.literal_eval(call.args[1])
@@ -46,14 +45,14 @@ def saved(name: str) -> list[str]:
     ]
 
 
-def test_numbers_are_two_digits_and_stand_for_one_notebook() -> None:
+def test_numbers_are_two_digits_and_stand_for_one_notebook():
     assert NAMES
     assert all(re.fullmatch(r"\d\d_[a-z0-9_]+", name) for name in NAMES)
     assert len({name[:2] for name in NAMES}) == len(NAMES)
 
 
 @each
-def test_it_opens_with_title_claim_and_result(name: str) -> None:
+def test_it_opens_with_title_claim_and_result(name):
     first = read(name).cells[0]
     assert first.cell_type == "markdown"
     assert first.source.startswith("# ")
@@ -64,7 +63,7 @@ def test_it_opens_with_title_claim_and_result(name: str) -> None:
 
 
 @each
-def test_imports_then_typed_parameters(name: str) -> None:
+def test_imports_then_typed_parameters(name):
     """All imports stand in the first cell, of packages that the project depends on; the parameters follow."""
     nodes = [
         node for node in ast.walk(ast.parse("\n".join(code(name)))) if isinstance(node, ast.Import | ast.ImportFrom)
@@ -83,13 +82,13 @@ def test_imports_then_typed_parameters(name: str) -> None:
 
 
 @each
-def test_what_is_measured_is_displayed_as_an_equation(name: str) -> None:
+def test_what_is_measured_is_displayed_as_an_equation(name):
     if name not in MEASURES_NOTHING:
         assert re.search(r"\$\$[^$]+\$\$", "\n".join(prose(name))), "show the quantity, with symbols and units"
 
 
 @each
-def test_sections_come_in_their_order(name: str) -> None:
+def test_sections_come_in_their_order(name):
     headings = re.findall(r"^## (.*)$", "\n".join(prose(name)), re.MULTILINE)
     kinds = [next((section for section in SECTIONS if heading.startswith(section)), heading) for heading in headings]
     assert set(kinds) <= set(SECTIONS)
@@ -98,7 +97,7 @@ def test_sections_come_in_their_order(name: str) -> None:
 
 
 @each
-def test_code_is_short_and_plain(name: str) -> None:
+def test_code_is_short_and_plain(name):
     for cell in code(name):
         lines = cell.splitlines()
         assert len(lines) <= 25, cell
@@ -118,7 +117,7 @@ def test_code_is_short_and_plain(name: str) -> None:
 
 
 @each
-def test_numbers_in_prose_are_computed(name: str) -> None:
+def test_numbers_in_prose_are_computed(name):
     """A measured number is never typed; what is quoted, and the papers' own numbering, may be."""
     first, *others = prose(name)
     for cell in [heads.without_generated(first), *others]:
@@ -128,7 +127,7 @@ def test_numbers_in_prose_are_computed(name: str) -> None:
 
 
 @each
-def test_it_is_stripped(name: str) -> None:
+def test_it_is_stripped(name):
     notebook = read(name)
     assert set(notebook.metadata) <= {"kernelspec", "language_info"}, STRIP
     assert notebook.metadata.language_info == {"name": "python"}, STRIP
@@ -141,14 +140,14 @@ def test_it_is_stripped(name: str) -> None:
 
 
 @each
-def test_it_is_stored_as_nbformat_writes_it(name: str) -> None:
+def test_it_is_stored_as_nbformat_writes_it(name):
     path = paths.notebooks() / f"{name}.ipynb"
     assert path.read_text(encoding="utf-8") == nbformat.writes(read(name)) + "\n", STRIP
     ids = [cell["id"] for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]]
     assert ids == [str(k) for k in range(len(ids))], "nbstripout counts the cells"
 
 
-def run_cells(name: str) -> None:
+def run_cells(name):
     """What a kernel does with a notebook: its cells one after the other in a shell of its own."""
     from IPython.core.interactiveshell import InteractiveShell
 
@@ -163,7 +162,7 @@ def run_cells(name: str) -> None:
 GIVEN = {"01_your_own": "epochs, updates_per_epoch = 2, 10"}
 
 
-def contents(folder: Path) -> dict[Path, bytes]:
+def contents(folder):
     """Without locks, which stay, and which git ignores, and the manifest, which `test_documents.py` holds."""
     files = (file for file in folder.rglob("*") if file.is_file())
     return {file: file.read_bytes() for file in files if file.suffix != ".lock" and file.name != "manifest.json"}
@@ -171,9 +170,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
 
 @pytest.mark.slow
 @each
-def test_executed_again_it_changes_no_committed_figure(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_executed_again_it_changes_no_committed_figure(name, tmp_path, monkeypatch):
     """Nor what probes recorded: a notebook may write tables and claims, too."""
     for kind in ("figures", "probes"):
         shutil.copytree(getattr(paths, kind)(), tmp_path / "copies" / kind)

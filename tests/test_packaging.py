@@ -17,13 +17,13 @@ from nlstm_lab import models, paths
 CONDA_NAMES = {"torch": "pytorch", "matplotlib": "matplotlib-base", "seaborn": "seaborn-base"}
 
 
-def project() -> dict[str, Requirement]:
+def project():
     content = tomllib.loads((paths.root() / "pyproject.toml").read_text())
     requirements = [Requirement(line) for line in content["project"]["dependencies"]]
     return {requirement.name: requirement for requirement in requirements}
 
 
-def test_environment_names_the_same_packages_and_ranges() -> None:
+def test_environment_names_the_same_packages_and_ranges():
     environment = yaml.safe_load((paths.root() / "environment.yml").read_text())
     listed = [line for line in environment["dependencies"] if isinstance(line, str) and line != "pip"]
     conda = {requirement.name: requirement.specifier for requirement in map(Requirement, listed)}
@@ -33,20 +33,20 @@ def test_environment_names_the_same_packages_and_ranges() -> None:
     assert conda == {CONDA_NAMES.get(name, name): known.specifier for name, known in project().items()}
 
 
-def test_every_dependency_is_locked_inside_its_range() -> None:
+def test_every_dependency_is_locked_inside_its_range():
     lines = (paths.root() / "constraints.txt").read_text().split()
     locked = dict(line.lower().split("==") for line in lines)
     for name, requirement in project().items():
         assert requirement.specifier.contains(locked[re.sub("[-_.]+", "-", name)]), name
 
 
-def test_the_guide_asks_for_the_pinned_torch() -> None:
+def test_the_guide_asks_for_the_pinned_torch():
     asked = re.findall(r"torch==[0-9.]+", (paths.root() / "REPLICATING.md").read_text())
     assert asked
     assert set(asked) <= set((paths.root() / "constraints.txt").read_text().split())
 
 
-def test_the_help_and_the_package_come_without_torch() -> None:
+def test_the_help_and_the_package_come_without_torch():
     """Whoever asks for help, or imports the package, waits for nothing."""
     code = (
         "import sys, nlstm_lab, nlstm_lab.cli; from typer.testing import CliRunner;"
@@ -56,7 +56,7 @@ def test_the_help_and_the_package_come_without_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_committed_weights_stay_within_their_room() -> None:
+def test_committed_weights_stay_within_their_room():
     """10 MB a file, 40 MB together."""
     asked = ["git", "ls-files", "-z", "--", "*.safetensors"]
     listed = subprocess.run(asked, cwd=paths.root(), capture_output=True, check=True, text=True).stdout
@@ -93,7 +93,7 @@ print(lab.figures.save(lab.figures.cell_activations(trace, units=3), "my_cells",
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(tmp_path_factory):
     """The scripts of a fresh environment that holds the wheel alone; the packages it asks for are lent by this one."""
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
@@ -115,12 +115,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def do(installed: Path, tmp_path: Path):
+def do(installed, tmp_path):
     """Run a program of that environment in a folder of one's own; returns what it prints."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NLSTM_LAB", "PYTHON"))}
     env = {**inherited, "NLSTM_LAB_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
 
-    def run(program: str, *words: str, code: int = 0) -> str:
+    def run(program, *words, code=0):
         done = subprocess.run([installed / program, *words], cwd=tmp_path, env=env, capture_output=True, text=True)
         assert done.returncode == code, done.stderr
         return done.stdout + done.stderr
@@ -130,7 +130,7 @@ def do(installed: Path, tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("wheel")
-def test_it_brings_everything_but_modules(do) -> None:
+def test_it_brings_everything_but_modules(do):
     """Style sheets, scripts and the marker of types are in the wheel as they are in the source."""
     where = Path(do("python", "-c", "import nlstm_lab; print(nlstm_lab.__file__)").strip()).parent
     assert where != paths.PACKAGE
@@ -141,9 +141,7 @@ def test_it_brings_everything_but_modules(do) -> None:
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("wheel")
-def test_a_text_of_ones_own_is_trained_on_probed_and_drawn_and_what_needs_the_repository_says_so(
-    do, tmp_path: Path
-) -> None:
+def test_a_text_of_ones_own_is_trained_on_probed_and_drawn_and_what_needs_the_repository_says_so(do, tmp_path):
     """In the working folder, by one process that does all of it."""
     (tmp_path / "mine.txt").write_text("the cat sat on the mat, and the bat sat on the hat.\n" * 400)
     assert do("nlstm-lab", "--version").startswith("nlstm-lab ")

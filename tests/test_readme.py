@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 from types import ModuleType
@@ -54,7 +53,7 @@ NOVEL = "It was a dark and stormy night; the rain fell in torrents, except at oc
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """A checkout as far as the blocks can tell: its own runs and figures, a text, no data sets."""
     folder = tmp_path_factory.mktemp("checkout")
     for recorded in paths.runs().glob("ptb_char_*"):
@@ -64,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def at(folder, monkeypatch):
     """That folder, for all processes that start here."""
     monkeypatch.delenv("NLSTM_LAB_DATA", raising=False)
     for name in ("RUNS", "FIGURES", "CACHE"):
@@ -73,7 +72,7 @@ def at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def ended_well(target: Callable[..., None], *arguments: str) -> None:
+def ended_well(target, *arguments):
     """Run it in a process of its own."""
     with tempfile.NamedTemporaryFile() as said:
         process = started(target, *arguments, output=Path(said.name))
@@ -81,7 +80,7 @@ def ended_well(target: Callable[..., None], *arguments: str) -> None:
         assert process.exitcode == 0, Path(said.name).read_text()
 
 
-def quick(text: str) -> str:
+def quick(text):
     """The same at smoke scale and with one seed, or of what takes least, so that a test may run it."""
     text = re.sub(r"--seeds [0-9-]+", "--seeds 0", re.sub(r"--scale (small|paper)", "--scale smoke", text))
     text = text.replace("figures 12", "figures 10").replace("trainings 'ptb_char_*'", "trainings mnist_lstm1")
@@ -91,20 +90,20 @@ def quick(text: str) -> str:
 @pytest.mark.slow
 @pytest.mark.xdist_group("checkout")
 @pytest.mark.parametrize("line", RUN)
-def test_a_command_runs(line: str, at: Path) -> None:
+def test_a_command_runs(line, at):
     program, *words = shlex.split(quick(line))
     assert program == "nlstm-lab", "a command that this test does not know how to check"
     ended_well(command_line, *words)
 
 
-def execute(block: str) -> None:
+def execute(block):
     exec(block, {"__name__": "__main__"})
 
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("checkout")
 @pytest.mark.parametrize("block", PYTHON, ids=lambda block: block.splitlines()[-1][:40])
-def test_python_runs_as_it_stands(block: str, at: Path) -> None:
+def test_python_runs_as_it_stands(block, at):
     """After the command that trains on a text of one's own, which the last block goes on from."""
     if "my_novel" in block:
         training = next(line for line in RUN if "my_novel" in line)
@@ -117,12 +116,12 @@ def test_python_runs_as_it_stands(block: str, at: Path) -> None:
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if line.startswith("make ")])
-def test_make_knows_the_target(line: str) -> None:
+def test_make_knows_the_target(line):
     done = subprocess.run(["make", "-n", *line.split()[1:]], cwd=paths.root(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
-def test_what_is_fetched_can_be_fetched() -> None:
+def test_what_is_fetched_can_be_fetched():
     names = [line.split()[-1] for line in LINES if "data fetch" in line]
     assert names
     for name in names:
@@ -130,7 +129,7 @@ def test_what_is_fetched_can_be_fetched() -> None:
 
 
 @pytest.mark.slow
-def test_the_unit_that_contributing_shows_trains_and_is_probed(runs_folder: Path, monkeypatch, tmp_path: Path) -> None:
+def test_the_unit_that_contributing_shows_trains_and_is_probed(runs_folder, monkeypatch, tmp_path):
     """As it stands there, in a file beside a notebook."""
     (tmp_path / "mine.py").write_text(SHOWN["class Minimal"])
     monkeypatch.syspath_prepend(tmp_path)
@@ -143,7 +142,7 @@ def test_the_unit_that_contributing_shows_trains_and_is_probed(runs_folder: Path
 
 
 @pytest.mark.slow
-def test_the_task_that_contributing_shows_is_learned(runs_folder: Path, monkeypatch, tmp_path: Path) -> None:
+def test_the_task_that_contributing_shows_is_learned(runs_folder, monkeypatch, tmp_path):
     """As it stands there: a network learns what is asked of its memory, which chance is 2 bits away from."""
     (tmp_path / "mine.py").write_text(SHOWN["class Echo"])
     monkeypatch.syspath_prepend(tmp_path)
@@ -162,7 +161,7 @@ def test_the_task_that_contributing_shows_is_learned(runs_folder: Path, monkeypa
     assert not any(torch.equal(one, other) for one, other in itertools.combinations([*trained, *read], 2))
 
 
-def test_the_probe_that_contributing_shows_finds_what_its_example_says(monkeypatch, tmp_path: Path) -> None:
+def test_the_probe_that_contributing_shows_finds_what_its_example_says(monkeypatch, tmp_path):
     """As it stands there, with its example, and recorded."""
     monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path))
     module = ModuleType("shown")
@@ -175,7 +174,7 @@ def test_the_probe_that_contributing_shows_finds_what_its_example_says(monkeypat
 
 
 @pytest.mark.slow
-def test_the_figure_that_contributing_shows_is_drawn_and_saved(monkeypatch, tmp_path: Path) -> None:
+def test_the_figure_that_contributing_shows_is_drawn_and_saved(monkeypatch, tmp_path):
     monkeypatch.setenv("NLSTM_LAB_FIGURES", str(tmp_path))
     (shown,) = (block for block in BLOCKS if "lab_seeds" in block)
     table = lab.runs.table("ptb_char_lstm2*", scale="small").query("metric == 'bpc' and split == 'valid'")
@@ -183,7 +182,7 @@ def test_the_figure_that_contributing_shows_is_drawn_and_saved(monkeypatch, tmp_
     assert (tmp_path / "lab_seeds.pdf").stat().st_size > 1000
 
 
-def test_options_of_what_needs_a_cluster_are_there() -> None:
+def test_options_of_what_needs_a_cluster_are_there():
     scheduled = next(line for line in LINES if line.startswith("nlstm-lab sweep 'mnist_*'"))
     sweep = typer.main.get_command(cli.app).commands["sweep"]  # type: ignore[attr-defined]
     known = {option for parameter in sweep.params for option in parameter.opts}
@@ -193,28 +192,19 @@ def test_options_of_what_needs_a_cluster_are_there() -> None:
         assert "--scheduler-file" in {option for parameter in program.params for option in parameter.opts}
 
 
-PAGES = (
-    "README.md",
-    "FINDINGS.md",
-    "VERDICTS.md",
-    "REPLICATING.md",
-    "CONTRIBUTING.md",
-    "notebooks/README.md",
-    "data/README.md",
-)
+PAGES = [*paths.root().glob("*.md"), *paths.root().glob("[dn]*/README.md")]
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_no_link_leads_nowhere(page: str) -> None:
-    path = paths.root() / page
-    text = path.read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
+def test_no_link_leads_nowhere(page):
+    text = page.read_text(encoding="utf-8")
     for target in [*re.findall(r"\]\(([^)#]+)\)", text), *re.findall(r'(?:src|href)="([^"]+)"', text)]:
-        assert (path.parent / target).exists(), target
+        assert (page.parent / target).exists(), target
 
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("pages")
-def test_pages_and_heads_of_notebooks_are_what_the_records_say_today() -> None:
+def test_pages_and_heads_of_notebooks_are_what_the_records_say_today():
     """`make pages` renews them."""
     stale = [str(path) for path, text in written.pages().items() if path.read_text(encoding="utf-8") != text]
     assert stale == []
@@ -222,7 +212,7 @@ def test_pages_and_heads_of_notebooks_are_what_the_records_say_today() -> None:
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("pages")
-def test_every_ordering_and_claim_is_on_one_finding() -> None:
+def test_every_ordering_and_claim_is_on_one_finding():
     frame = numbers_of.verdicts()
     stated = frame[frame["kind"].eq("claim") | (frame["kind"].eq("ordering") & frame["anchor"])]
     places = dict.fromkeys(stated["document"] + "." + stated["place"])
@@ -231,7 +221,7 @@ def test_every_ordering_and_claim_is_on_one_finding() -> None:
 
 
 @pytest.mark.slow
-def test_a_sentence_that_is_no_longer_true_stops_the_pages() -> None:
+def test_a_sentence_that_is_no_longer_true_stops_the_pages():
     with pytest.raises(numbers_of.Untrue):
         catalogue.rendered("{{ sure(gap('ptb_char_nlstm', 'ptb_char_lstm2').mean < 0) }}")
 
@@ -240,7 +230,7 @@ PROBES = paths.root() / "docs/site/reference/probes.md"
 
 
 @pytest.mark.slow
-def test_the_tasks_and_the_way_to_captum_run() -> None:
+def test_the_tasks_and_the_way_to_captum_run():
     found: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", PROBES.read_text(encoding="utf-8"), re.DOTALL):
         exec(block, found)
@@ -249,7 +239,7 @@ def test_the_tasks_and_the_way_to_captum_run() -> None:
     assert len(found["passages"]) == 6
 
 
-def test_every_call_of_the_table_is_a_probe() -> None:
+def test_every_call_of_the_table_is_a_probe():
     rows = re.findall(r"^\|[^|]*\|([^|]*)\|", PROBES.read_text(encoding="utf-8"), re.MULTILINE)
     calls = {name for row in rows for name in re.findall(r"`([a-z_]+)\(", row)}
     assert len(calls) > 12

@@ -4,7 +4,6 @@ import math
 import re
 from collections import Counter
 from decimal import Decimal
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -77,19 +76,19 @@ CITED = {
 BASELINES = ("lstm1", "lstm1_large", "lstm2", "lstm3")
 
 
-def runs(*rows: tuple[str, str, str, list[float]], evaluation: str = "blocks", metric: str = "bpc") -> pd.DataFrame:
+def runs(*rows, evaluation="blocks", metric="bpc"):
     """A table of runs from (experiment, scale, split, one value a seed)."""
     each = [(*row, seed, value) for *row, values in rows for seed, value in enumerate(values)]
     table = pd.DataFrame(each, columns=["experiment", "scale", "split", "seed", "value"])
     return table.assign(evaluation=evaluation, metric=metric, best_epoch=3)
 
 
-def measured(*rows: tuple[str, str, float, float, float, int]) -> pd.DataFrame:
+def measured(*rows):
     frame = pd.DataFrame(rows, columns=["claim", "scale", "value", "low", "high", "n"])
     return frame.assign(df=frame["n"] - 1.0)
 
 
-def only(frame: pd.DataFrame, **values: object) -> pd.Series:
+def only(frame, **values):
     """The one row with these values."""
     for column, value in values.items():
         frame = frame[frame[column] == value]
@@ -307,7 +306,7 @@ def test_the_rescued_rows_are_shown_with_the_tables_digits_but_never_counted():
 # Orderings
 
 
-def ordering(better: list[float], worse: list[float], scale: str = "small") -> pd.Series:
+def ordering(better, worse, scale="small"):
     table = runs(("ptb_char_nlstm", scale, "valid", better), ("ptb_char_lstm2", scale, "valid", worse))
     rows = targets.verdicts(table)
     return only(rows[(rows["kind"] == "ordering") & (rows["seeds"] > 0)], split="valid")
@@ -517,7 +516,7 @@ rows = [{ experiment = "e", model = "M", layers = 1, units = 2, bpc = { valid = 
         ("year = 2017", "year = ", "TOML"),
     ],
 )
-def test_a_document_that_is_not_what_it_should_be_is_refused(tmp_path: Path, monkeypatch, old, new, message):
+def test_a_document_that_is_not_what_it_should_be_is_refused(tmp_path, monkeypatch, old, new, message):
     monkeypatch.setattr(paths, "targets", lambda: tmp_path)
     (tmp_path / "madsen.toml").write_text(MINIMAL)
     assert len(targets.load("madsen").places["table1"].numbers) == 2
@@ -534,7 +533,7 @@ def test_a_document_that_is_not_what_it_should_be_is_refused(tmp_path: Path, mon
 
 
 @pytest.fixture
-def frame() -> pd.DataFrame:
+def frame():
     table = runs(
         ("ptb_char_nlstm", "paper", "valid", [1.43, 1.44, 1.45]),
         ("ptb_char_nlstm", "paper", "test", [1.33, 1.34, 1.35]),

@@ -12,9 +12,6 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import nbformat
 import pytest
@@ -39,7 +36,7 @@ TOKEN = "open"
 VIEWPORT = {"width": 1280, "height": 1200}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """The tests that need JupyterLab share it, and so run in one process; those of pages of their own in another."""
     for item in items:
         if item.get_closest_marker("browser"):
@@ -48,7 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="package")
-def chromium() -> Iterator[Any]:
+def chromium():
     """A headless browser; gone before other tests, which can start no event loop beside its driver's."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make browser-test`")
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -61,7 +58,7 @@ def chromium() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="package")
-def desk(tmp_path_factory: pytest.TempPathFactory, kernel_address: str) -> Iterator[Desk]:
+def desk(tmp_path_factory, kernel_address):
     """JupyterLab over copies of the notebooks and figures, with settings, kernels and caches of its own."""
     folder = tmp_path_factory.mktemp("desk")
     root = folder / "root"
@@ -104,7 +101,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory, kernel_address: str) -> Itera
             server.kill()
 
 
-def _wait_for(address: str, log: Path, server: subprocess.Popen[bytes]) -> None:
+def _wait_for(address, log, server):
     for _ in range(4 * START):
         try:
             with urllib.request.urlopen(address, timeout=10):
@@ -116,7 +113,7 @@ def _wait_for(address: str, log: Path, server: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[Any]:
+def pytest_runtest_makereport(item, call):
     """What a failed test saw last is kept, too."""
     report = yield
     if report.failed and call.when == "call" and "page" in getattr(item, "funcargs", {}):
@@ -125,7 +122,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
-def _of_widgets(name: str) -> list[str]:
+def _of_widgets(name):
     """The cells of a notebook with its widgets, and those that assign what they use; `test_notebooks.py` runs all."""
     (job,) = execute.plan([name])
     cells = [cell.source for cell in job.read().cells if cell.cell_type == "code"]
@@ -143,12 +140,12 @@ def _of_widgets(name: str) -> list[str]:
     return head + chosen
 
 
-def _window(chromium: Any) -> Page:
+def _window(chromium):
     return Page(chromium.new_context(viewport=VIEWPORT).new_page())
 
 
 @pytest.fixture(scope="package")
-def laboratory(chromium: Any, desk: Desk) -> Page:
+def laboratory(chromium, desk):
     """JupyterLab in a window, in which one test after the other opens its notebook."""
     window = _window(chromium)
     window.open_jupyterlab(desk)
@@ -156,7 +153,7 @@ def laboratory(chromium: Any, desk: Desk) -> Page:
 
 
 @pytest.fixture
-def page(request: pytest.FixtureRequest, chromium: Any) -> Iterator[Page]:
+def page(request, chromium):
     """JupyterLab's window for who needs it, or a fresh one, whose files fetch nothing from elsewhere; in both no text
     has run as a script, and no error was logged, when the test ends."""
     shared = "desk" in request.fixturenames
@@ -170,10 +167,10 @@ def page(request: pytest.FixtureRequest, chromium: Any) -> Iterator[Page]:
 
 
 @pytest.fixture
-def notebook(desk: Desk, page: Page) -> Any:
+def notebook(desk, page):
     """A notebook of these cells, or of what the widgets of one of the collection need; run in JupyterLab to its end."""
 
-    def opened(name: str, cells: list[str] | None = None) -> Page:
+    def opened(name, cells=None):
         chosen = _of_widgets(name) if cells is None else cells
         written = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in chosen])
         written.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}

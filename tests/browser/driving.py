@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 SCREENSHOTS = Path(__file__).parent / "screenshots"
 ASKED = bool(os.environ.get("SCREENSHOTS"))  # whether a person is going to look at pictures that no test compares
@@ -79,7 +79,7 @@ class Desk(NamedTuple):
 class Page:
     """One window. `tab` is Playwright's own page, for what is not said here."""
 
-    def __init__(self, tab: Any) -> None:
+    def __init__(self, tab):
         self.tab = tab
         self.errors: list[str] = []
         self.fetched: list[str] = []
@@ -88,27 +88,27 @@ class Page:
         tab.on("pageerror", lambda error: self.errors.append(f"uncaught: {error}"))
         tab.on("request", lambda request: self.fetched.append(request.url))
 
-    def _heard(self, message: Any) -> None:
+    def _heard(self, message):
         if message.type == "error" and not any(word in message.text for word in HARMLESS):
             self.errors.append(message.text)
 
-    def until(self, condition: str, arg: object = None, timeout: int = PATIENCE * SECOND) -> None:
+    def until(self, condition, arg=None, timeout=PATIENCE * SECOND):
         """Wait until a condition holds; asked twenty times a second, and not in every frame."""
         self.tab.wait_for_function(condition, arg=arg, timeout=timeout, polling=50)
 
     # --- notebooks and files
 
-    def open_jupyterlab(self, desk: Desk) -> None:
+    def open_jupyterlab(self, desk):
         self.tab.goto(f"{desk.address}/lab?token={desk.token}&reset", timeout=START * SECOND)
         self.until("window.jupyterapp?.shell.currentWidget", timeout=START * SECOND)
         self.execute("application:toggle-left-area")
 
-    def execute(self, command: str, **arguments: object) -> None:
+    def execute(self, command, **arguments):
         """A command of JupyterLab's, to its end."""
         self.tab.evaluate("([name, given]) => window.jupyterapp.commands.execute(name, given).then(() => null)",
                           [command, arguments])  # fmt: skip
 
-    def open_notebook(self, name: str) -> None:
+    def open_notebook(self, name):
         self.errors.clear()  # of JupyterLab's own start
         self.tab.set_viewport_size({"width": 1280, "height": 1200})
         self.tab.mouse.move(0, 0)  # where the last test left it, a widget might come to lie under it
@@ -118,7 +118,7 @@ class Page:
             opened = f"window.jupyterapp.shell.currentWidget?.context?.path.endsWith('/{name}.ipynb')"
             self.until(f"{opened} && window.jupyterapp.shell.currentWidget.{there}", timeout=START * SECOND)
 
-    def run_all(self) -> None:
+    def run_all(self):
         """Run all cells and wait; an error in any of them fails the test."""
         self.tab.evaluate(
             """() => {
@@ -135,7 +135,7 @@ class Page:
         )
         assert not failed, failed
 
-    def close_all(self) -> None:
+    def close_all(self):
         """Close every notebook without saving it, and end its kernel: memory is for the next one."""
         self.tab.evaluate(
             """async () => {
@@ -147,7 +147,7 @@ class Page:
             }"""
         )
 
-    def open_file(self, path: Path, place: str = "") -> None:
+    def open_file(self, path, place=""):
         """A page from a file, with the network off, at a place that its address names."""
         self.tab.context.set_offline(True)
         self.fetched.clear()
@@ -157,42 +157,42 @@ class Page:
 
     # --- widgets
 
-    def widget(self, number: int = 0) -> Any:
+    def widget(self, number=0):
         """The place of a widget in the page, scrolled into view."""
         found = self.tab.locator(".nl-widget").nth(number)
         found.wait_for()
         found.scroll_into_view_if_needed()
         return found
 
-    def see(self, selector: str, words: str, number: int = 0) -> None:
+    def see(self, selector, words, number=0):
         """Wait until what a selector finds first in a widget holds these words."""
         self.widget(number).locator(selector).filter(has_text=words).first.wait_for()
 
-    def filled(self, label: str) -> str:
+    def filled(self, label):
         """The text of a box, once it has one: a folded panel fills its boxes after it has opened."""
         box = self.tab.get_by_label(label, exact=True)
         self.until("(box) => box.value", arg=box.element_handle())
         return str(box.input_value())
 
-    def error(self) -> str:
+    def error(self):
         """The sentence that a widget says an error with, once there is one."""
         said = self.tab.locator(".nl-error:visible").first
         said.wait_for()
         return str(said.inner_text())
 
-    def no_error(self) -> None:
+    def no_error(self):
         self.until("[...document.querySelectorAll('.nl-error')].every((node) => node.hidden)")
 
-    def idle(self) -> None:
+    def idle(self):
         """Until no widget waits for Python, and what it answered is drawn."""
         self.until("!document.querySelector('.nl-widget[aria-busy]')")
         self.still()
 
-    def still(self) -> None:
+    def still(self):
         """Until nothing moves any more."""
         self.tab.evaluate(STILL)
 
-    def tour(self, name: str, widths: tuple[int, ...] = (1280, 620)) -> bytes:
+    def tour(self, name, widths=(1280, 620)):
         """Look around, walk through, and come back to a wide light window; returns what it looks like."""
         self.look_around(name, widths)
         self.theme(dark=False)
@@ -200,7 +200,7 @@ class Page:
         assert self.walk() >= 3
         return self.look(f"{name}-before")
 
-    def walk(self, number: int = 0) -> int:
+    def walk(self, number=0):
         """Go through a widget by the tab key: every stop must be named and outlined. Returns how many there are."""
         widget, stops = self.widget(number), 0
         widget.evaluate("(root) => root.querySelector('input, select, textarea, button, [tabindex=\"0\"]').focus()")
@@ -213,7 +213,7 @@ class Page:
             assert focused[1], f"nameless: {focused[0]}"
             assert focused[2], f"not outlined: {focused[0]}"
 
-    def theme(self, dark: bool) -> None:
+    def theme(self, dark):
         """JupyterLab's theme, or that of the system for a page that stands alone."""
         name = "JupyterLab Dark" if dark else "JupyterLab Light"
         self.tab.emulate_media(color_scheme="dark" if dark else "light")
@@ -231,20 +231,20 @@ class Page:
         )
         self.still()
 
-    def resize(self, width: int, height: int = 1200) -> None:
+    def resize(self, width, height=1200):
         self.tab.set_viewport_size({"width": width, "height": height})
         self.still()
 
     # --- pictures
 
-    def look(self, name: str, number: int = 0) -> bytes:
+    def look(self, name, number=0):
         """A screenshot of a widget, kept under this name, to compare: equal bytes are an equal picture."""
         SCREENSHOTS.mkdir(exist_ok=True)
         self.still()
         picture: bytes = self.widget(number).screenshot(path=SCREENSHOTS / f"{name}.png", animations="disabled")
         return picture
 
-    def show(self, name: str, number: int = 0) -> None:
+    def show(self, name, number=0):
         """A screenshot for a person alone, where SCREENSHOTS=1 asks for it; elsewhere the widget comes to rest."""
         if ASKED:
             self.look(name, number)
@@ -252,7 +252,7 @@ class Page:
             self.widget(number)
             self.still()
 
-    def look_around(self, name: str, widths: tuple[int, ...] = (1280, 620), number: int = 0) -> None:
+    def look_around(self, name, widths=(1280, 620), number=0):
         """The widget light and dark, wide and narrow: each another paper or width, and nothing is cut off."""
         seen = set()
         for dark in (False, True):

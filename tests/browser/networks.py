@@ -16,7 +16,7 @@ SETUP = [
 WORDS = ("<eos>", "<unknown>", *dict.fromkeys(TEXT.split()), *(f"word{k}" for k in range(100)))
 
 
-def word_networks(units: int = 16) -> dict[str, models.Network]:
+def word_networks(units=16):
     """A GRU, an LSTM and a Nested LSTM that predict words."""
     torch.manual_seed(0)
     kinds = {"gru": cells.GRU, "lstm": cells.LSTM, "nlstm": cells.NestedLSTM}
@@ -30,7 +30,7 @@ def word_networks(units: int = 16) -> dict[str, models.Network]:
     return made
 
 
-def boundary_network(units: int = 24, threshold: float = 0.5) -> models.Network:
+def boundary_network(units=24, threshold=0.5):
     """An HM-LSTM of three layers over the same letters, which fires often."""
     torch.manual_seed(0)
     unit = cells.HMLSTM(len(ALPHABET), units, 3, threshold=threshold)

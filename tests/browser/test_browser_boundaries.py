@@ -13,19 +13,19 @@ pytestmark = pytest.mark.browser
 NETWORKS = "{'printed': boundary_network(), 'another': boundary_network(threshold=0.3)}"
 
 
-def scores(page) -> list[list[str]]:
+def scores(page):
     """The rows of the agreement's table."""
     return page.tab.locator(".nl-agreement tbody tr").evaluate_all(
         "rows => rows.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent))"
     )
 
 
-def slide(page, label: str, value: float) -> None:
+def slide(page, label, value):
     script = "(box, value) => { box.value = value; box.dispatchEvent(new Event('input', {bubbles: true})); }"
     page.widget().get_by_label(label).evaluate(script, value)
 
 
-def test_in_jupyterlab(notebook) -> None:
+def test_in_jupyterlab(notebook):
     page = notebook("boundaries", [*SETUP, f"lab.widgets.BoundaryExplorer({NETWORKS}, TEXT)"])
     first, before = page.tour("boundaries"), scores(page)
     slide(page, "Threshold of z", 0.6)
@@ -58,7 +58,6 @@ def test_in_jupyterlab(notebook) -> None:
     assert (
         page.tab.locator(".nl-facts h3").inner_text().startswith("Character 22 of 100: “i”")
     )  # the pointer rests on the one before
-    page.show("boundaries-word-ends")
 
     # another network reads the text, with the detectors that it was trained with
     page.widget().get_by_role("button", name="As trained").click()
@@ -80,10 +79,9 @@ def test_in_jupyterlab(notebook) -> None:
     page.widget().get_by_label("What the network reads").fill("")
     page.widget().get_by_role("button", name="Read it").click()
     assert "the text is empty" in page.error()
-    page.show("boundaries-error")
 
 
-def test_the_page_judges_as_the_probes_do(page, tmp_path) -> None:
+def test_the_page_judges_as_the_probes_do(page, tmp_path):
     network = boundary_network()
     page.open_file(BoundaryExplorer(network, TEXT).to_html(tmp_path / "boundaries.html"))
     first = page.look("boundaries-page")
@@ -100,5 +98,5 @@ def test_the_page_judges_as_the_probes_do(page, tmp_path) -> None:
     page.look_around("boundaries-page", (1280, 400))
 
 
-def _share(cell: str) -> float:
+def _share(cell):
     return float("nan") if cell == "–" else float(cell.removesuffix(" %")) / 100

@@ -9,11 +9,10 @@ from nlstm_lab.widgets import pages
 pytestmark = pytest.mark.browser
 
 
-def test_notebook_12(notebook) -> None:
+def test_notebook_12(notebook):
     page = notebook("12_cell_activations")
     page.tour("explorer")
     page.see("h3", "units are saturated here")  # it opens on a memory that has died, beside one that lives
-    page.show("explorer-baseline")
     page.widget().get_by_role("button", name="show initialized at the log-frequencies").click()
     page.idle()
     first = page.look("explorer-before")
@@ -40,7 +39,6 @@ def test_notebook_12(notebook) -> None:
     page.widget().locator("canvas").first.click(position={"x": 60, "y": 35})
     page.see("h3", "inner memory, unit 44:")
     page.see(".nl-unit h3", "Unit 44 of the inner memory")
-    page.show("explorer-unit-page")
     page.widget().get_by_label("Find units").select_option("slowest first")
     page.see(".nl-score", "1 of")
     third = page.look("explorer-slowest")
@@ -49,7 +47,6 @@ def test_notebook_12(notebook) -> None:
     # values: printed, tanh, raw
     page.widget().get_by_role("radio", name="raw", exact=True).check()
     page.see(".nl-legend", "the maps end at")
-    page.show("explorer-raw")
 
     # another run, and another text: Python answers
     page.widget().get_by_label("Run").select_option("stacked LSTM, baseline initialization, seed 1, small scale")
@@ -67,7 +64,6 @@ def test_notebook_12(notebook) -> None:
     page.see(".nl-unit h3", "“another”")
     page.tab.keyboard.press("Shift+ArrowLeft")
     page.idle()
-    page.show("explorer-phrase")
     assert text.locator("[data-span]").count() > 1
     page.widget().get_by_role("button", name="clear the phrase").click()
     page.idle()
@@ -78,13 +74,12 @@ def test_notebook_12(notebook) -> None:
     page.see("p", "read as “uber”")
     page.widget().get_by_label("Text: type").fill("")
     assert "empty" in page.error()
-    page.show("explorer-error")
     page.widget().get_by_label("Text: type").fill("back again on monday")
     page.see(".nl-text", "back again on monday")
     page.no_error()
 
 
-def test_the_page(page, tmp_path) -> None:
+def test_the_page(page, tmp_path):
     run = lab.runs.load("ptb_char_nlstm_logfreq", scale="small")
     text = "the bank of the west fell sharply on monday but recovered by friday and left"
     page.open_file(lab.widgets.CellExplorer(run, text, unit=3).to_html(tmp_path / "explorer.html"))
@@ -122,7 +117,7 @@ def test_the_page(page, tmp_path) -> None:
     assert page.tab.get_by_label("the unit's page", exact=True).is_hidden()
 
 
-def test_a_page_reads_as_the_library_does(page, tmp_path) -> None:
+def test_a_page_reads_as_the_library_does(page, tmp_path):
     """Every number that the page computes from a typed text, for a Nested LSTM and a stack; then typed by hand."""
     runs = [
         lab.runs.load(name, scale="small") for name in ("ptb_char_nlstm_logfreq", "ptb_char_nlstm", "ptb_char_lstm2")
@@ -185,7 +180,7 @@ def test_a_page_reads_as_the_library_does(page, tmp_path) -> None:
     page.see(".nl-unit h3", "“link”")
 
 
-def test_what_takes_long_says_so_and_can_be_ended(notebook) -> None:
+def test_what_takes_long_says_so_and_can_be_ended(notebook):
     page = notebook(
         "large",
         [

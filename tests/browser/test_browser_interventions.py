@@ -7,7 +7,7 @@ import nlstm_lab as lab
 pytestmark = pytest.mark.browser
 
 
-def test_notebook_91(notebook, desk) -> None:
+def test_notebook_91(notebook, desk):
     page = notebook("91_interventions")
     first = page.tour("interventions")
 
@@ -35,7 +35,6 @@ def test_notebook_91(notebook, desk) -> None:
     page.see(".nl-sum", "frozen after 28 characters")
     page.widget().get_by_role("radio", name="one unit", exact=True).check()
     page.see(".nl-sum", "With unit 0 of the outer memory")
-    page.show("interventions-one-unit")
     page.widget().get_by_role("radio", name="all units", exact=True).check()
     page.widget().get_by_role("radio", name="divergence of the prediction", exact=True).check()
     page.see(".nl-legend", "divergence, nats")
@@ -46,7 +45,6 @@ def test_notebook_91(notebook, desk) -> None:
     page.widget().get_by_role("button", name="Let both networks write on").click()
     page.see("h3", "(seed 0)")
     assert page.widget().locator(".nl-written").count() == 2
-    page.show("interventions-ranked")
     page.widget().get_by_role("button", name="ablate unit").first.click()
     page.see(".nl-sum", "With unit")
     page.widget().get_by_role("checkbox", name="Ablate every unit alone").uncheck()
@@ -56,13 +54,12 @@ def test_notebook_91(notebook, desk) -> None:
     page.widget().get_by_role("radio", name="resampled from another text", exact=True).check()
     page.widget().get_by_label("The other text").fill("too short")
     assert "lengthen it, or ablate earlier" in page.error()
-    page.show("interventions-error")
     page.widget().get_by_role("radio", name="set to zero", exact=True).check()
     page.see(".nl-sum", "set to zero")
     page.no_error()
 
 
-def test_the_page(page, tmp_path) -> None:
+def test_the_page(page, tmp_path):
     run = lab.runs.load("ptb_char_nlstm_logfreq", scale="small")
     widget = lab.widgets.InterventionLab(run, "the bank of the west fell sharply on monday", moment=15)
     page.open_file(widget.to_html(tmp_path / "cut.html"))
@@ -83,7 +80,7 @@ CELLS = [
 ]
 
 
-def test_patching_in_a_notebook(notebook) -> None:
+def test_patching_in_a_notebook(notebook):
     page = notebook("patching", CELLS)
     first = page.tour("patching", (1280, 400))
     widget = page.widget()
@@ -98,12 +95,10 @@ def test_patching_in_a_notebook(notebook) -> None:
     page.see(".nl-sum", "before “h” (2 of 3)")
     assert page.look("patching-square") != first
     widget.get_by_role("radio", name="first order", exact=True).check()
-    page.show("patching-first-order")
 
     # other texts, other answers, another network; an error is a sentence
     widget.get_by_label("Corrupted text").fill("the rates ho")
     assert "end alike" in page.error()
-    page.show("patching-error")
     widget.get_by_label("Corrupted text").fill("the company ha")
     page.see(".nl-sum", "of 3")
     page.no_error()
@@ -114,7 +109,7 @@ def test_patching_in_a_notebook(notebook) -> None:
     assert widget.locator(".nl-text").count() == 4
 
 
-def test_the_page_of_patching(page, tmp_path) -> None:
+def test_the_page_of_patching(page, tmp_path):
     run = lab.runs.load("ptb_char_nlstm_logfreq", seed=1, scale="small")
     widget = lab.widgets.PatchLab(run, "the rates ha", "the rate ha")
     page.open_file(widget.to_html(tmp_path / "patch.html"))

@@ -3,18 +3,16 @@
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 
 import pytest
 import yaml
-from driving import Desk, Page
 
 from nlstm_lab import paths
 
 pytestmark = pytest.mark.browser
 
 
-def test_the_dashboard(notebook: Callable[[str], Page]) -> None:
+def test_the_dashboard(notebook):
     """What is picked in its first widget, or chosen in the second, is shown by the others."""
     page = notebook("00_verdicts")
     page.resize(1280, 1900)
@@ -31,14 +29,12 @@ def test_the_dashboard(notebook: Callable[[str], Page]) -> None:
     page.see(".nl-text", "script", 1)
     page.widget().get_by_label("pick ptb_char_nlstm/small-seed0").uncheck()
     page.see("select", "initialized at", 2)
-    page.show("dashboard", 1)
-    page.show("dashboard-cut", 2)
     page.idle()
     assert page.look("notebook-00-used") != before
     page.no_error()
 
 
-def test_a_notebook_that_was_opened_and_saved_is_committed_as_it_was(desk: Desk, page: Page) -> None:
+def test_a_notebook_that_was_opened_and_saved_is_committed_as_it_was(desk, page):
     """JupyterLab writes the version of its Python into each; the hook takes that out, and nothing else has changed."""
     name = "12_cell_activations"
     page.open_notebook(name)

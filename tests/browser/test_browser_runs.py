@@ -7,7 +7,7 @@ import nlstm_lab as lab
 pytestmark = pytest.mark.browser
 
 
-def test_it_lists_sorts_finds_picks_and_offers(notebook) -> None:
+def test_it_lists_sorts_finds_picks_and_offers(notebook):
     page = notebook(
         "runs",
         [
@@ -44,7 +44,7 @@ def test_it_lists_sorts_finds_picks_and_offers(notebook) -> None:
     page.see("tbody", "trained since")  # it looks again by itself
 
 
-def test_the_page(page, tmp_path) -> None:
+def test_the_page(page, tmp_path):
     widget = lab.widgets.RunBrowser("ptb_char_nlstm*")
     hostile = "<img src=x onerror=window.hacked=1></script><script>window.hacked=1</script> é שלום 漢字"
     rows = [*widget.rows, {**widget.rows[0], "name": hostile, "unit": hostile, "layers": hostile}]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from driving import SCREENSHOTS, Page
+from driving import SCREENSHOTS
 
 from nlstm_lab import paths
 
@@ -14,7 +14,7 @@ KINDS = ("index.html", "findings/timescales.html", "notebooks/12_cell_activation
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(not BUILT, reason="the site is not built: `make site`")]
 
 
-def shown(page: Page, address: str) -> None:
+def shown(page, address):
     """Open a page and see that it fits and fetched nothing from elsewhere; its console is looked at afterwards."""
     page.tab.goto(address, wait_until="load")
     assert page.tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
@@ -22,7 +22,7 @@ def shown(page: Page, address: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_opens_from_a_folder(page: Page, scheme: str) -> None:
+def test_every_page_opens_from_a_folder(page, scheme):
     page.tab.emulate_media(color_scheme=scheme)
     page.tab.set_viewport_size({"width": 400 if scheme == "dark" else 1280, "height": 1000})
     for name in BUILT:
@@ -32,7 +32,7 @@ def test_every_page_opens_from_a_folder(page: Page, scheme: str) -> None:
             page.tab.screenshot(path=SCREENSHOTS / f"site-{Path(name).stem}-{scheme}.png")
 
 
-def test_a_cell_is_live_on_the_first_page(page: Page) -> None:
+def test_a_cell_is_live_on_the_first_page(page):
     """One click: a character of the text."""
     page.tab.goto((SITE / "index.html").as_uri())
     page.tab.locator("iframe.nl-live").scroll_into_view_if_needed()
@@ -41,7 +41,7 @@ def test_a_cell_is_live_on_the_first_page(page: Page) -> None:
     widget.locator(".nl-readout h3", has_text="21 of").first.wait_for()
 
 
-def test_verdicts_are_filtered_and_sorted_by_keyboard(page: Page) -> None:
+def test_verdicts_are_filtered_and_sorted_by_keyboard(page):
     page.tab.goto((SITE / "verdicts.html").as_uri())
     rows = page.tab.locator(".nl-sortable tbody tr:visible")
     before = rows.count()

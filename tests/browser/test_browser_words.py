@@ -12,7 +12,7 @@ pytestmark = pytest.mark.browser
 LINKS = "from IPython.display import Markdown; Markdown('see [the second grammar](#connectivity-grammar-2-3)')"
 
 
-def selected(page) -> int:
+def selected(page):
     """The shared character, which must be the same in every facet."""
     marked = page.tab.locator(".nl-facet .nl-text [data-mark='at']")
     places = [marked.nth(k).get_attribute("data-step") for k in range(marked.count())]
@@ -21,7 +21,7 @@ def selected(page) -> int:
     return int(places[0])
 
 
-def test_in_jupyterlab(notebook) -> None:
+def test_in_jupyterlab(notebook):
     page = notebook("connectivity", [*SETUP, "lab.widgets.ConnectivityExplorer(word_networks(), TEXT, at=40)", LINKS])
     first = page.tour("connectivity")
     assert selected(page) == 40
@@ -45,7 +45,6 @@ def test_in_jupyterlab(notebook) -> None:
     text.locator("[data-step='25']").hover()
     assert selected(page) == 30
     assert "5 back: " in facets.first.locator(".nl-facet-number").inner_text()
-    page.show("connectivity-locked")
     page.tab.keyboard.press("ArrowLeft")
     assert "of its largest" in facets.first.locator(".nl-facet-number").inner_text()
     text.locator("[data-step='30']").click()
@@ -61,12 +60,10 @@ def test_in_jupyterlab(notebook) -> None:
     page.idle()
     page.widget().get_by_role("radio", name="of each one's largest").check()
     assert "−1" in page.widget().locator(".nl-legend").first.inner_text()
-    page.show("connectivity-signed")
     page.widget().get_by_label("Asked for").select_option("one word")
     page.tab.keyboard.type("grammer")  # the field is in focus
     page.tab.keyboard.press("Enter")
     assert "did you mean 'grammar'" in page.error()
-    page.show("connectivity-error")
     page.widget().get_by_label("Which word").fill("grammar")
     page.tab.keyboard.press("Enter")
     page.idle()
@@ -80,7 +77,7 @@ def test_in_jupyterlab(notebook) -> None:
     assert page.look("connectivity-linked") != before
 
 
-def test_the_page_shows_the_figures_shades(page, tmp_path) -> None:
+def test_the_page_shows_the_figures_shades(page, tmp_path):
     widget = ConnectivityExplorer(word_networks(), TEXT, at=40)
     page.open_file(widget.to_html(tmp_path / "connectivity.html"))
     first = page.look("connectivity-page")
@@ -101,18 +98,18 @@ def test_the_page_shows_the_figures_shades(page, tmp_path) -> None:
     page.look_around("connectivity-page", (1280, 400))
 
 
-def _rgb(colour: str) -> str:
+def _rgb(colour):
     red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
     return f"rgb({red}, {green}, {blue})"
 
 
-def words(page) -> list[str]:
+def words(page):
     return page.tab.locator(".nl-completion").evaluate_all(
         "nodes => nodes.map((node) => node.getAttribute('aria-label'))"
     )
 
 
-def test_completions_in_jupyterlab(notebook) -> None:
+def test_completions_in_jupyterlab(notebook):
     page = notebook("completion", [*SETUP, "lab.widgets.AutocompleteDemo(word_networks(), 'the study of gram')"])
     first, before = page.tour("completion"), words(page)
     heads = page.widget().locator("h3")
@@ -137,7 +134,6 @@ def test_completions_in_jupyterlab(notebook) -> None:
     page.tab.keyboard.press("ArrowDown")
     page.tab.keyboard.press("ArrowRight")
     assert page.tab.evaluate("document.activeElement.className") == "nl-completion"
-    page.show("completion-keys")
     page.tab.keyboard.press("Escape")
     assert page.tab.evaluate("document.activeElement.tagName") == "TEXTAREA"
 
@@ -145,14 +141,13 @@ def test_completions_in_jupyterlab(notebook) -> None:
     text.fill("<script>window.hacked=1</script> É 👩 שלום 漢字")
     page.idle()
     assert "read as “ script window" in page.widget().locator(".nl-column").first.inner_text()
-    page.show("completion-hostile")
     last = words(page)
     page.tab.keyboard.press("Home")
     page.idle()
     assert words(page) != last
 
 
-def test_the_page_of_completions(page, tmp_path) -> None:
+def test_the_page_of_completions(page, tmp_path):
     widget = AutocompleteDemo(word_networks(), "the study of grammar")
     page.open_file(widget.to_html(tmp_path / "completion.html"))
     first, before = page.look("completion-page"), words(page)

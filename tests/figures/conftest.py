@@ -21,7 +21,7 @@ def folder(tmp_path, monkeypatch):
 def trace():
     """A Nested LSTM's trace: the inner memory counts upward, the outer one alternates."""
 
-    def made(memories=("outer", "inner"), text=TEXT, units=12) -> xr.Dataset:
+    def made(memories=("outer", "inner"), text=TEXT, units=12):
         values = np.random.default_rng(0).normal(size=(len(text), len(memories), units))
         values[:, -1] = np.linspace(0, 4, len(text))[:, None]
         values[:, 0] = np.tanh(values[:, 0])

@@ -32,7 +32,7 @@ def test_a_diagram_stays_within_its_width_and_carries_its_parts(name, width):
         getattr(figures, name)(width=2.5)
 
 
-def jacobian_pattern(step, states: dict[str, int]) -> set[tuple[str, str]]:
+def jacobian_pattern(step, states):
     """Which state of a step depends on which, by finite differences in float64 at a random point."""
     rng = np.random.default_rng(0)
     point = {name: rng.normal(size=size) for name, size in states.items()}
@@ -64,7 +64,7 @@ def test_the_nested_graph_is_that_of_the_equations():
     assert drawn == jacobian_pattern(step, dict.fromkeys("xhcd", 4))
 
 
-def reachable(edges) -> set[tuple[str, str]]:
+def reachable(edges):
     """What a step's new states depend on: the old states (and x) that a path of arrows starts from."""
     found = {(edge.source, edge.target) for edge in edges if edge.past or edge.source == "x"}
     for _ in edges:

@@ -15,7 +15,7 @@ LONG = "a text of some length, that is read by a network of three layers, and fi
 def found():
     """What the boundary probe returns, of a text or of points."""
 
-    def make(text=LONG, boundary="step", length=200, seed=0) -> xr.Dataset:
+    def make(text=LONG, boundary="step", length=200, seed=0):
         rng = np.random.default_rng(seed)
         length = length if text is None else len(text)
         z = (rng.random((length, 3)) < (0.4, 0.1, 0)).astype(np.float32)

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from IPython.core.interactiveshell import InteractiveShell
 from PIL import Image
 
 from nlstm_lab import execute, figures, paths, probes
@@ -27,11 +26,11 @@ def draw(trace):
     return figures.cell_activations(trace, units=2)
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def contents(folder):
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
 
 
-def times(folder: Path) -> dict[str, int]:
+def times(folder):
     return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
 
 
@@ -43,7 +42,7 @@ def save(figure, **changes):
 def saved(trace, folder, once):
     """The folder, with the figure saved in it; drawn once in a session."""
 
-    def make(made: Path) -> None:
+    def make(made):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(paths, "figures", lambda: made)
             save(draw(trace(text="to be")))
@@ -181,7 +180,7 @@ def test_what_xml_forbids_gives_an_svg_that_opens(folder):
 TEXT = "to be or not to be"
 
 
-def moved(found: xr.Dataset, relative: float = 0.0, absolute: float = 0.0) -> xr.Dataset:
+def moved(found, relative=0.0, absolute=0.0):
     """The same with every floating value moved, up or down."""
     rng = np.random.default_rng(1)
     result = found.copy(deep=True)
@@ -192,7 +191,7 @@ def moved(found: xr.Dataset, relative: float = 0.0, absolute: float = 0.0) -> xr
     return result
 
 
-def boundaries() -> xr.Dataset:
+def boundaries():
     rng = np.random.default_rng(0)
     dims, shape = ("time", "layer"), (len(TEXT), 3)
     operation = rng.integers(0, 3, shape).astype(np.int8)
@@ -201,7 +200,7 @@ def boundaries() -> xr.Dataset:
     return xr.Dataset({k: (dims, v) for k, v in data.items()}, coords, {"boundary": "soft", "threshold": None})
 
 
-def connectivity() -> xr.Dataset:
+def connectivity():
     lag = np.subtract.outer(np.arange(len(TEXT)), np.arange(len(TEXT)))
     data = {
         "connectivity": (("time", "source"), np.where(lag >= 0, 11 * 0.7 ** np.maximum(lag, 0), 0)),
@@ -212,7 +211,7 @@ def connectivity() -> xr.Dataset:
     return xr.Dataset(data, {name: ("time", value) for name, value in along.items()})
 
 
-def activations() -> xr.Dataset:
+def activations():
     """Two memories, in which some cells move alike but for their last digits, and some not at all."""
     values = np.random.default_rng(0).normal(size=(len(TEXT), 2, 12))
     values[..., 6:9] = values[..., :3] * (1 + 1e-7)
@@ -233,7 +232,7 @@ FIGURES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
-def test_other_last_digits_change_no_file_and_more_than_a_stored_digit_does(name: str, folder: Path) -> None:
+def test_other_last_digits_change_no_file_and_more_than_a_stored_digit_does(name, folder):
     """Every live value moved by 1e-5 of itself, as between processors; then by more than half a stored digit."""
     found, draw = FIGURES[name]
     figures.save(draw(found()), "lab_live_figure")
@@ -246,7 +245,7 @@ def test_other_last_digits_change_no_file_and_more_than_a_stored_digit_does(name
 
 
 @pytest.mark.slow
-def test_a_recorded_number_is_drawn_anew_where_its_last_stored_digit_changes(folder: Path) -> None:
+def test_a_recorded_number_is_drawn_anew_where_its_last_stored_digit_changes(folder):
     """A record is the same everywhere: only the last place of a double may differ."""
     record = pd.DataFrame({"step": [1, 2, 3], "value": [0.1234567, 1234.567, 0.0]})
     figures.save(figures.subplots()[0], data=record, name="lab_recorded_figure")
@@ -260,9 +259,7 @@ def test_a_recorded_number_is_drawn_anew_where_its_last_stored_digit_changes(fol
 
 
 @pytest.mark.slow
-def test_the_committed_figures_stay_on_another_processor(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: InteractiveShell
-) -> None:
+def test_the_committed_figures_stay_on_another_processor(tmp_path, monkeypatch, shell):
     """The cells of the notebook that says itself how many digits are the same everywhere, up to the last figure.
 
     Cells that compute a measurement by hand are left out: they assert the digits that are changed here.

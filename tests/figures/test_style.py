@@ -9,7 +9,6 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
-from pandas.io.formats.style import Styler
 
 from nlstm_lab import figures, probes
 from nlstm_lab.errors import UsageError
@@ -25,7 +24,7 @@ DEFICIENCIES = {
 }
 
 
-def lab(colour: str, deficiency: str) -> np.ndarray:
+def lab(colour, deficiency):
     """CIE L*a*b* (D65) of a colour as a reader with the deficiency sees it."""
     rgb = np.array(to_rgb(colour))
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
@@ -124,7 +123,7 @@ def test_mathematics_follows_the_text_unless_it_is_named():
 
 
 @style.styled
-def drawn(width: float = style.COLUMN):
+def drawn(width=style.COLUMN):
     return width
 
 
@@ -153,7 +152,7 @@ def test_letters_that_dejavu_lacks_come_from_an_installed_font():
     assert axes[0, 0].xaxis.label.get_fontfamily() == ["sans-serif"]
 
 
-def cells(shown: Styler) -> list[list[str]]:
+def cells(shown):
     return [line.split(" ") for line in shown.to_string(delimiter=" ").splitlines()]
 
 

@@ -1,7 +1,6 @@
 """Studies of Madsen's article: recorded once, found again without corpus; the published arrays as records."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -61,7 +60,7 @@ def test_sequences_are_known_by_their_place():
 def test_the_published_numbers_are_those_of_the_protocols():
     """Protocol 31: mean lags of 2.2, 19.6 and 27.2 characters; 32: with nothing known the LSTM leads, then the GRU."""
 
-    def measure() -> pd.DataFrame:
+    def measure():
         raise AssertionError("the committed record is not found")
 
     lags = lab.probes.ensure("published_lags", measure, source="the published article, connectivity, L2 norm")

@@ -1,7 +1,5 @@
 """What is recorded of a claim is what the verdicts read."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,7 +22,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def record_every_other(first: int, ready: Any) -> None:
+def record_every_other(first, ready):
     claims = [(name, claim.name) for name in targets.DOCUMENTS for claim in targets.load(name).claims]
     both = [(claim, scale) for claim in claims for scale in SCALES][:40]
     ready.wait()

@@ -17,18 +17,18 @@ WORDS = ("<eos>", "<unknown>", "ab", "ad", "fade", "a")
 class Told(nn.Module):
     """A readout that ranks the words of a table by the last letter that was read."""
 
-    def __init__(self, likeliest: dict[str, list[str]]) -> None:
+    def __init__(self, likeliest):
         super().__init__()
         self.table = torch.zeros(len(ALPHABET), len(WORDS))
         for symbol, words in likeliest.items():
             for place, word in enumerate(words):
                 self.table[ALPHABET.symbols.index(symbol), WORDS.index(word)] = 9.0 - place
 
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+    def forward(self, hidden):
         return hidden @ self.table  # hidden is the one-hot symbol, squashed
 
 
-def network(likeliest: dict[str, list[str]]) -> Network:
+def network(likeliest):
     unit = RNN(len(ALPHABET), len(ALPHABET))
     with torch.no_grad():
         for parameter in unit.parameters():
@@ -47,11 +47,11 @@ TABLE = {
 TEXTS = [" ab ad fade", " ab bee a"]  # "bee" is no word of the network's
 
 
-def accuracy(top: int, known: int) -> pd.Series:
+def accuracy(top, known):
     return context_accuracy(network(TABLE), TEXTS).query("top == @top and known == @known").squeeze()
 
 
-def test_accuracy_is_counted_by_characters_known() -> None:
+def test_accuracy_is_counted_by_characters_known():
     at_space = accuracy(1, 0)  # the words are ab, ad, fade; ab, (bee), a: "ab" is right twice of five, or six
     assert (at_space.counted, at_space["all"]) == (5, 6)
     assert at_space.accuracy_pct == pytest.approx(100 * 2 / 5)
@@ -65,14 +65,14 @@ def test_accuracy_is_counted_by_characters_known() -> None:
     assert accuracy(3, 4)["all"] == 1
 
 
-def test_it_does_not_hang_on_what_is_read_beside() -> None:
+def test_it_does_not_hang_on_what_is_read_beside():
     """Padding to the longest text, and batches, change nothing."""
     many = context_accuracy(network(TABLE), TEXTS * 40)
     few = context_accuracy(network(TABLE), TEXTS)
     pd.testing.assert_frame_equal(many.drop(columns=["counted", "all"]), few.drop(columns=["counted", "all"]))
 
 
-def test_a_word_that_comes_twice_is_looked_at_twice() -> None:
+def test_a_word_that_comes_twice_is_looked_at_twice():
     """Here after f "fade" is suggested each time, and "bead" never; "bee" is too short, "abed" comes once."""
     words = (*WORDS, "bead", "abed")
     model = network(TABLE)

@@ -202,17 +202,6 @@ def test_a_lens_respects_edits():
     )
 
 
-def test_several_texts_are_read_as_each_alone(network, text):
-    model = network()
-    learned = lens(model, [text[:200], text[200:390]], ahead=(0, 2), burn_in=10)
-    together = learned.read(lab.probes.trace(model, [text[:30], text[30:50]]))
-    assert together.dims == ("memory", "ahead", "text", "time", "vocabulary")
-    for k, piece in enumerate((text[:30], text[30:50])):
-        single = learned.read(lab.probes.trace(model, piece))
-        np.testing.assert_allclose(together.sel(text=k)[:, :, : len(piece)], single, atol=1e-5)
-    assert np.isnan(together.sel(text=1)[:, :, 20:]).all()
-
-
 def test_the_penalty_is_the_one_that_serves_what_is_held_out():
     """Where nothing can be learned, the strongest penalty is chosen; where the next symbol is known, a weak one."""
     noise = torch.randint(3, (1500,), generator=torch.Generator().manual_seed(1))

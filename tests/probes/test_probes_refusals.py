@@ -225,14 +225,14 @@ def test_a_network_that_predicts_something_else_is_not_judged_by_the_next_symbol
         probes.loss_by_context(model, text, contexts=(1, 5), positions=20)
 
 
-def test_an_empty_text_has_no_labels_and_no_truths() -> None:
+def test_an_empty_text_has_no_labels_and_no_truths():
     assert labels("").shape == (0, 5)
     truths = text_truths([])
     assert truths.keys() == text_truths("a").keys()
     assert not any(flags.size for flags in truths.values())
 
 
-def test_of_two_words_the_third_likeliest_is_none(network) -> None:
+def test_of_two_words_the_third_likeliest_is_none(network):
     model = network(LSTM)
     model.readout, model.words = torch.nn.Linear(8, 2), ("ab", "ba")
     result = context_accuracy(model, [" ab ba cc"]).set_index(["top", "known"])["accuracy_pct"]

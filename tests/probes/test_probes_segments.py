@@ -180,7 +180,7 @@ def aligned(measured):
     return made
 
 
-def test_the_truths_are_the_language_s_own() -> None:
+def test_the_truths_are_the_language_s_own():
     begins = KNOWN.corpus.load().boundaries["valid"][: KNOWN.length + 1]
     truths = segments.known_truths(KNOWN)
     assert begins[0] == WITHIN or truths["word starts"][0]

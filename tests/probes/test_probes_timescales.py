@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from known_signals import signals
+from scipy.signal import lfilter
 
 from nlstm_lab import probes
 from nlstm_lab.cells import LSTM
@@ -19,6 +19,16 @@ from nlstm_lab.probes.slowness import (
 )
 
 T = 20_000
+
+
+def signals(timescales, steps, seed=0):
+    """Stationary Gaussian signals [steps, len(timescales)] of unit variance, autocorrelation exp(-lag / timescale)."""
+    decays = np.exp(-1 / np.array(timescales))
+    random = np.random.default_rng(seed)
+    noise = random.standard_normal((steps, len(decays))) * np.sqrt(1 - decays**2)
+    noise[0] /= np.sqrt(1 - decays**2)  # the first value has the stationary variance already
+    columns = [lfilter([1.0], [1.0, -decay], noise[:, k]) for k, decay in enumerate(decays)]
+    return np.stack(columns, axis=1)
 
 
 def made_up(**states):

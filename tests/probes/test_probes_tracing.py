@@ -95,7 +95,7 @@ def test_a_clockwork_is_traced_and_its_clock_goes_on(network, text, layers):
     np.testing.assert_allclose(longer.h, probes.trace(model, text[:13] + text).h, atol=1e-6)
 
 
-def test_every_part_keeps_its_own_mode(network) -> None:
+def test_every_part_keeps_its_own_mode(network):
     model = network(LSTM)
     model.train()
     model.recurrent.eval()
@@ -115,7 +115,7 @@ def test_every_part_keeps_its_own_mode(network) -> None:
         lambda model, text: gradient_by_distance(model.recurrent, model.vocabulary.encode(text)[:30, None])["value"],
     ],
 )
-def test_sampled_boundaries_are_the_same_at_every_reading_and_draw_no_numbers(network, text, read) -> None:
+def test_sampled_boundaries_are_the_same_at_every_reading_and_draw_no_numbers(network, text, read):
     model = network(HMLSTM, num_layers=3, boundary="sample").train()
     before = torch.get_rng_state()
     first = read(model, text)

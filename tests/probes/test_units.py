@@ -16,7 +16,7 @@ TEXT = "the bank of the west fell sharply on monday but recovered by friday " * 
 
 
 @pytest.fixture(scope="module")
-def known() -> lab.models.Network:
+def known():
     """Of an LSTM's units, the first is high at spaces alone, the second stands still, the third is low at vowels."""
     unit = lab.LSTM(len(LETTERS), 3)
     cell = unit.cells[0]
@@ -31,7 +31,7 @@ def known() -> lab.models.Network:
     return lab.models.wrap(unit, readout=torch.nn.Linear(3, len(LETTERS)), vocabulary=LETTERS, name="known")
 
 
-def test_labels_places_and_histograms_of_known_units(known) -> None:
+def test_labels_places_and_histograms_of_known_units(known):
     table = lab.probes.units(known, TEXT, burn_in=30).set_index("unit")
     assert table["label"][[0, 2]].tolist() == ["space", "vowel"]
     assert table["effect"][0] > 10 > 0 > -10 > table["effect"][2]
@@ -49,7 +49,7 @@ def test_labels_places_and_histograms_of_known_units(known) -> None:
     assert table["histogram"][0][0] == "j"
 
 
-def test_units_of_vectors_have_places_and_no_labels(known) -> None:
+def test_units_of_vectors_have_places_and_no_labels(known):
     codes = known.vocabulary.encode(TEXT)
     result = lab.probes.units(known, codes, burn_in=30)
     assert set(result["label"]) == {""}
@@ -61,7 +61,7 @@ def test_units_of_vectors_have_places_and_no_labels(known) -> None:
 
 
 @pytest.mark.slow
-def test_a_network_is_its_own_counterpart_in_another_order(known, tmp_path, monkeypatch) -> None:
+def test_a_network_is_its_own_counterpart_in_another_order(known, tmp_path, monkeypatch):
     monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path))
     shuffled = lab.probes.untrained(known)
     shuffled.load_state_dict(known.state_dict())

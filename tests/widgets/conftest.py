@@ -14,7 +14,7 @@ UNITS = {"gru": cells.GRU, "lstm": cells.LSTM, "nlstm": cells.NestedLSTM}
 
 @pytest.fixture(scope="session")
 def character_network():
-    def make(kind: str = "nlstm", hidden_size: int = 8, outputs: int = len(ALPHABET), **more) -> Network:
+    def make(kind="nlstm", hidden_size=8, outputs: int = len(ALPHABET), **more):
         torch.manual_seed(1)
         unit = UNITS[kind](len(ALPHABET), hidden_size)
         return Network(unit, nn.Linear(hidden_size, outputs), None, ALPHABET, name=kind, **more).eval()

@@ -14,7 +14,7 @@ import traitlets
 from nlstm_lab import paths
 from nlstm_lab.errors import UsageError
 from nlstm_lab.widgets import pages
-from nlstm_lab.widgets.base import LabWidget, Step
+from nlstm_lab.widgets.base import LabWidget
 
 HOSTILE = "</script><script>alert(1)</script> \u2028 'x' \"y\" é e\u0301 👩‍🚀 שלום 漢字"
 
@@ -31,12 +31,12 @@ class Doubling(LabWidget):
     raw = traitlets.Bytes().tag(sync=True)
     table_of = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, number: int = 1) -> None:
+    def __init__(self, number=1):
         self.gate, self.computed, self.began = threading.Event(), [], threading.Event()
         self.gate.set()
         super().__init__(number=number, words=HOSTILE, raw=b"\x00\xff")
 
-    def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
+    def compute(self, given, step):
         number = given["number"]
         self.began.set()
         if number == 13:
@@ -47,19 +47,19 @@ class Doubling(LabWidget):
         self.computed.append(number)
         return {"number": number, "twice": 2 * number // (1 if number else 0)}
 
-    def draw(self) -> plt.Figure:
+    def draw(self):
         figure = plt.figure(figsize=(1, 1))
         plt.close(figure)
         return figure
 
 
-def browser(widget: LabWidget, **changes: Any) -> None:
+def browser(widget, **changes):
     """A change as it comes from the browser."""
     widget.set_state({**changes, "asked": widget.asked + 1})
 
 
 @pytest.mark.parametrize("number", [5, 13])
-def test_an_assignment_answers_what_the_browser_waited_for(number: int) -> None:
+def test_an_assignment_answers_what_the_browser_waited_for(number):
     widget = Doubling(4)
     widget.gate.clear()
     widget.began.clear()
@@ -78,7 +78,7 @@ def test_an_assignment_answers_what_the_browser_waited_for(number: int) -> None:
     assert (widget.answered, widget.asked, widget.progress, widget.error) == (1, 1, {}, "")
 
 
-def test_it_is_computed_when_made_when_assigned_and_when_asked() -> None:
+def test_it_is_computed_when_made_when_assigned_and_when_asked():
     widget = Doubling(4)
     assert widget.twice == 8
     widget.number = 5
@@ -92,7 +92,7 @@ def test_it_is_computed_when_made_when_assigned_and_when_asked() -> None:
         assert (widget.twice, widget.answered, widget.asked, widget.progress) == (12, asked, asked, {})
 
 
-def test_an_error_is_a_sentence_and_the_next_answer_takes_it_away() -> None:
+def test_an_error_is_a_sentence_and_the_next_answer_takes_it_away():
     widget = Doubling(4)
     browser(widget, number=13)
     widget.wait()
@@ -106,8 +106,8 @@ def test_an_error_is_a_sentence_and_the_next_answer_takes_it_away() -> None:
     assert (widget.twice, widget.error) == (6, "")
 
 
-def test_a_widget_with_nothing_to_draw_is_displayed_without_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: Any) -> Any:
+def test_a_widget_with_nothing_to_draw_is_displayed_without_a_picture(monkeypatch):
+    def refuse(self):
         raise UsageError("there is nothing to draw")
 
     data, _ = Doubling(4)._repr_mimebundle_()
@@ -119,7 +119,7 @@ def test_a_widget_with_nothing_to_draw_is_displayed_without_a_picture(monkeypatc
     assert "image/png" not in data
 
 
-def test_of_a_burst_only_the_last_is_computed() -> None:
+def test_of_a_burst_only_the_last_is_computed():
     widget = Doubling(1)
     widget.gate.clear()
     for number in range(2, 60):
@@ -131,7 +131,7 @@ def test_of_a_burst_only_the_last_is_computed() -> None:
     assert len(widget.computed) <= 3, "the first of them may have got through"
 
 
-def test_an_answer_does_not_take_back_what_was_chosen_meanwhile() -> None:
+def test_an_answer_does_not_take_back_what_was_chosen_meanwhile():
     widget = Doubling(1)
     widget.gate.clear()
     widget.began.clear()
@@ -143,7 +143,7 @@ def test_an_answer_does_not_take_back_what_was_chosen_meanwhile() -> None:
     assert (widget.number, widget.twice) == (3, 4)
 
 
-def test_a_long_computation_tells_how_far_it_is_and_is_cancelled() -> None:
+def test_a_long_computation_tells_how_far_it_is_and_is_cancelled():
     widget = Doubling(1)
     widget.gate.clear()
     result: list[Any] = []
@@ -158,7 +158,7 @@ def test_a_long_computation_tells_how_far_it_is_and_is_cancelled() -> None:
     assert widget.computed == [1]
 
 
-def test_a_page_holds_any_text_and_fetches_nothing(tmp_path: Any) -> None:
+def test_a_page_holds_any_text_and_fetches_nothing(tmp_path):
     widget = Doubling(4)
     widget.table_of = {"a": [float("nan"), 1.0], "b": float("-inf")}  # JSON has none of these
     page = widget.to_html(tmp_path / "page.html").read_text(encoding="utf-8")
@@ -175,7 +175,7 @@ def test_a_page_holds_any_text_and_fetches_nothing(tmp_path: Any) -> None:
     assert not fetched
 
 
-def test_no_script_parses_text() -> None:
+def test_no_script_parses_text():
     """Markup is built of text nodes alone."""
     folder = paths.PACKAGE / "widgets"
     for path in folder.rglob("*.js"):
@@ -183,7 +183,7 @@ def test_no_script_parses_text() -> None:
         assert not re.search(forbidden, path.read_text(encoding="utf-8")), path
 
 
-def test_the_call_of_a_run_is_valid_whatever_the_corpus_is_called() -> None:
+def test_the_call_of_a_run_is_valid_whatever_the_corpus_is_called():
     name = 'ptb_char_nlstm+corpus=/tmp/a "quoted" \\ text.txt'
     run = SimpleNamespace(experiment=SimpleNamespace(name=name, scale="small"), seed=0, result={})
     widget = SimpleNamespace(made_of={"one": run}, title="", caption="", snippet="x")

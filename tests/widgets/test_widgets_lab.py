@@ -31,7 +31,7 @@ def driven():
     return model
 
 
-def test_the_explorer_holds_the_trace() -> None:
+def test_the_explorer_holds_the_trace():
     widget = lab.widgets.CellExplorer(network(), TEXT, unit=4)
     trace = lab.probes.trace(network(), TEXT)
     assert widget.memories == ["inner", "outer"]
@@ -48,7 +48,7 @@ def test_the_explorer_holds_the_trace() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [GRU, lab.LSTM, lab.NestedLSTM])
-def test_what_an_earlier_text_began_with_is_not_read_again(kind, monkeypatch) -> None:
+def test_what_an_earlier_text_began_with_is_not_read_again(kind, monkeypatch):
     """Whoever types waits for what is new alone, and gets what reading it all would give."""
     read, trace = [], kind.trace
 
@@ -70,7 +70,7 @@ def test_what_an_earlier_text_began_with_is_not_read_again(kind, monkeypatch) ->
 
 
 @pytest.mark.parametrize("kind", [GRU, lab.LSTM])
-def test_any_unit_is_explored_and_drawn(kind) -> None:
+def test_any_unit_is_explored_and_drawn(kind):
     widget = lab.widgets.CellExplorer(network(kind, num_layers=2), TEXT)
     assert len(widget.memories) == 2
     assert bool(widget.gates) == (kind is lab.LSTM)
@@ -79,7 +79,7 @@ def test_any_unit_is_explored_and_drawn(kind) -> None:
     assert set(drawn["quantity"]) == ({"$h_t$"} if kind is GRU else {r"$\tanh(c_t)$"})
 
 
-def test_a_text_is_read_leniently_and_what_was_changed_is_said() -> None:
+def test_a_text_is_read_leniently_and_what_was_changed_is_said():
     widget = lab.widgets.CellExplorer(network(), "ÜBER\n2", timescales=None)
     assert ("".join(widget.symbols), widget.text) == ("uber  ", "ÜBER\n2")
     assert "uber" in widget.notice
@@ -91,7 +91,7 @@ def test_a_text_is_read_leniently_and_what_was_changed_is_said() -> None:
 
 
 @pytest.mark.slow
-def test_the_page_of_a_unit_is_what_was_recorded_of_it(tmp_path) -> None:
+def test_the_page_of_a_unit_is_what_was_recorded_of_it(tmp_path):
     run = lab.runs.load("ptb_char_nlstm_logfreq", seed=0, scale="small")
     excerpt = lab.datasets.Excerpt("ptb", "valid", 30_000)
     widget = lab.widgets.CellExplorer({"mine": run}, TEXT, unit=7)
@@ -115,7 +115,7 @@ def test_the_page_of_a_unit_is_what_was_recorded_of_it(tmp_path) -> None:
         assert len(page["passages"]) <= 40
 
 
-def test_the_units_of_a_phrase_stand_beside_two_baselines() -> None:
+def test_the_units_of_a_phrase_stand_beside_two_baselines():
     model = network()
     widget = lab.widgets.CellExplorer(model, TEXT, timescales=None)
     assert widget.contrasts == b""
@@ -131,7 +131,7 @@ def test_the_units_of_a_phrase_stand_beside_two_baselines() -> None:
     assert (widget.span, widget.contrasts) == ([], b"")
 
 
-def test_a_patch_lab_shows_what_the_probe_measures_and_predicts() -> None:
+def test_a_patch_lab_shows_what_the_probe_measures_and_predicts():
     model, clean, corrupted = driven(), "a man sold it", "a men sold it"
     widget = lab.widgets.PatchLab([model, network(GRU, "other")], clean, corrupted, right="a", wrong="e")
     found = lab.probes.patch(model, (clean, corrupted, "a", "e"))
@@ -143,9 +143,7 @@ def test_a_patch_lab_shows_what_the_probe_measures_and_predicts() -> None:
     best = [int(each.argmax()) for each in (*ends, *found.log_p.values.reshape(-1, len(LETTERS)))]
     assert codes[:, 0].tolist() == best
     np.testing.assert_allclose(
-        lab.figures.data(widget.figure())["patched"].sum(),
-        float(found.patched.sum() / found.effect),
-        rtol=1e-3,
+        lab.figures.data(widget.figure())["patched"].sum(), float(found.patched.sum() / found.effect), rtol=1e-3
     )
     widget.memory, widget.step = 2, 8
     widget.run = "other"
@@ -153,7 +151,7 @@ def test_a_patch_lab_shows_what_the_probe_measures_and_predicts() -> None:
 
 
 @pytest.mark.slow
-def test_the_browser_lists_runs_and_offers_what_is_picked() -> None:
+def test_the_browser_lists_runs_and_offers_what_is_picked():
     browser = lab.widgets.RunBrowser("ptb_char_nlstm*", scale="small", pick=["ptb_char_nlstm/small-seed0"])
     row = next(row for row in browser.rows if row["name"] == "ptb_char_nlstm/small-seed0")
     table = lab.runs.table("ptb_char_nlstm", scale="small")
@@ -169,7 +167,7 @@ def test_the_browser_lists_runs_and_offers_what_is_picked() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_picked_and_cannot_be_read_becomes_a_sentence_and_changes_nothing() -> None:
+def test_what_is_picked_and_cannot_be_read_becomes_a_sentence_and_changes_nothing():
     first, other = "ptb_char_nlstm/small-seed0", "ptb_char_nlstm/small-seed1"
     words = "autocomplete_gru/small-seed0"
     browser = lab.widgets.RunBrowser("*_[gn]*[um]", scale="small", pick=[first])
@@ -186,7 +184,7 @@ def test_what_is_picked_and_cannot_be_read_becomes_a_sentence_and_changes_nothin
 
 
 @pytest.mark.slow
-def test_linked_widgets_show_one_selection() -> None:
+def test_linked_widgets_show_one_selection():
     networks = [network(), network(name="second")]
     explorer = lab.widgets.CellExplorer(networks, TEXT, unit=2, timescales=None)
     scissors = lab.widgets.InterventionLab(networks, TEXT, moment=9)
@@ -208,7 +206,7 @@ def test_linked_widgets_show_one_selection() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(lab.widgets.__all__) - {"Dashboard"}))
-def test_caption_and_call_of_a_widget_name_its_traits(name) -> None:
+def test_caption_and_call_of_a_widget_name_its_traits(name):
     kind = getattr(lab.widgets, name)
     named = set(re.findall(r"{(\w+)}", kind.caption + kind.snippet)) - {"load", "networks"}
     assert named <= set(kind.class_trait_names(sync=True)) | {"run"}
@@ -223,7 +221,7 @@ def test_caption_and_call_of_a_widget_name_its_traits(name) -> None:
         ([LONGER, f"{LONGER}+detect_from=hidden"], ["seed 0", "seed 0, detect_from=hidden"]),
     ],
 )
-def test_runs_are_called_by_what_tells_them_apart_and_know_their_twins(names, labels) -> None:
+def test_runs_are_called_by_what_tells_them_apart_and_know_their_twins(names, labels):
     titles = [*Networks([lab.runs.load(name, seed=0, scale="small") for name in names]).titles.items()]
     assert all(part in title["label"] for part, (_, title) in zip(labels, titles, strict=True))
     twins = [title["twin"] for _, title in titles]
@@ -232,7 +230,7 @@ def test_runs_are_called_by_what_tells_them_apart_and_know_their_twins(names, la
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["zero", "freeze", "resample"])
-def test_an_ablation_is_what_the_probe_measures_and_so_is_that_of_each_unit(kind: str) -> None:
+def test_an_ablation_is_what_the_probe_measures_and_so_is_that_of_each_unit(kind):
     model, other = driven(), TEXT[::-1]
     widget = lab.widgets.InterventionLab(model, TEXT, other=other, memory="inner", kind=kind, moment=20)
     assert (widget.costs, widget.written) == (b"", [])
@@ -255,7 +253,7 @@ def test_an_ablation_is_what_the_probe_measures_and_so_is_that_of_each_unit(kind
 
 
 @pytest.mark.slow
-def test_what_another_network_or_text_lacks_gives_way() -> None:
+def test_what_another_network_or_text_lacks_gives_way():
     """A memory, a unit, a character; what is asked for by name is refused instead."""
     networks = [network(), network(GRU, "other"), network(name="narrow", units=4)]
     widget = lab.widgets.InterventionLab(networks, TEXT, memory="inner", unit=5)
@@ -311,7 +309,7 @@ def pair(**asked):
         (lambda: lab.widgets.AutocompleteDemo({}), "network"),
     ],
 )
-def test_what_cannot_be_shown_is_refused_by_name(make, named) -> None:
+def test_what_cannot_be_shown_is_refused_by_name(make, named):
     with pytest.raises(LabError, match=named):
         make()
 
@@ -330,7 +328,7 @@ def test_what_cannot_be_shown_is_refused_by_name(make, named) -> None:
         (lambda: lab.widgets.ConnectivityExplorer({"lstm": words()}, TEXT, at=12), {"text": ""}, "empty"),
     ],
 )
-def test_a_refused_choice_of_the_browser_is_a_sentence_and_is_not_drawn(make, changes, named) -> None:
+def test_a_refused_choice_of_the_browser_is_a_sentence_and_is_not_drawn(make, changes, named):
     widget = make()
     drawn = lab.figures.data(widget.figure())
     widget.set_state({**changes, "asked": widget.asked + 1})

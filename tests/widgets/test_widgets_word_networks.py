@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
@@ -98,7 +97,7 @@ def test_a_page_has_every_prefix(networks, tmp_path):
 
 @pytest.fixture(scope="module")
 def read(character_network):
-    def at(window: int = 60, **asked) -> dict[str, xr.Dataset]:
+    def at(window=60, **asked):
         text = " abba hid a badge in a cage, he said"
         return {
             kind: connectivity(character_network(kind), text, unknown="map", window=window, **asked)
@@ -108,7 +107,7 @@ def read(character_network):
     return at
 
 
-def unpacked(about: dict, codes: np.ndarray, window: np.ndarray) -> np.ndarray:
+def unpacked(about, codes, window):
     """One network's matrix again, [T, widest window]; what the browser computes from the same bytes."""
     place = np.arange(len(window)) - window
     values = np.zeros((len(window), int(place.max()) + 1))
@@ -118,7 +117,7 @@ def unpacked(about: dict, codes: np.ndarray, window: np.ndarray) -> np.ndarray:
     return values * largest[:, None]
 
 
-def again(data: dict[str, xr.Dataset]) -> dict[str, np.ndarray]:
+def again(data):
     about, raw = packed(data).values()
     codes = np.frombuffer(raw, "<i2").reshape(len(about), -1)
     window = data["gru"]["window"].values
