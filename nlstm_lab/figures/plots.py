@@ -32,7 +32,6 @@ def subplots(
 
     Args:
         rows, columns: Of panels.
-        width: Inches, or text such as "85 mm".
         height: Inches, of the whole figure.
         share: Passed to `Figure.subplots`, such as `sharex` and `width_ratios`.
 
@@ -93,7 +92,6 @@ def lines(
         hue: The column that tells lines apart, by model or memory.
         row, col: Columns whose values have a panel each.
         log: The mean is geometric.
-        width: Inches, or text such as "85 mm".
         height: Inches, of one panel.
         labels: Of values of `hue`, `row` and `col`, where another than the project's own is wanted.
         share: Passed to `Figure.subplots`.

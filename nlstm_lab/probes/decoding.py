@@ -231,10 +231,7 @@ def cell_cuts(model: Network, text: str | Excerpt) -> pd.DataFrame:
 
     Returns:
         Columns memory, unit, `kl` and `loss_increase`: in nats, means over `MOMENTS` moments that are spread over the
-        text's first half, and as many predictions after each.
-
-    Raises:
-        UsageError: The text ends before a half has moments behind its start.
+        text's first half, and as many predictions after each; UsageError where that half is too short for them.
     """
     codes = encode_symbols(model, read(text))
     half = len(codes) // 2

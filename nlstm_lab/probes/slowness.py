@@ -181,10 +181,6 @@ def timescales(
     Args:
         order: The text as it is, or its characters or words shuffled from `seed`.
         trained: False for the same network with its parameters drawn anew from `seed`.
-        seed: Of the baselines.
-
-    Returns:
-        The columns of `state_timescales`.
     """
     text = read(text) if order == "in order" else shuffled(read(text), order, seed)
     network = model if trained else untrained(model, seed)

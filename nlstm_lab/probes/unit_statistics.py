@@ -62,7 +62,6 @@ def units(model: Network, text: Text | Excerpt, burn_in: int = BURN_IN, seed: in
 
     Args:
         text: Characters, an excerpt, or codes [T] or vectors [T, features], which have no labels.
-        seed: Of the untrained network and of the shuffled text.
 
     Returns:
         Columns memory, unit; `low` and `high`, its extremes; `histogram`, of `BINS` bins from the one to the other, a
@@ -124,9 +123,8 @@ def passages(
     if memory not in every | hidden:
         raise UsageError(f"memory must be one of {', '.join(map(repr, every | hidden))}, not {memory!r}")
     (unit,) = whole(unit, traced.sizes["unit"], "unit must be one of")
-    if k < 1 or traced.sizes["time"] < BEFORE + AFTER:
-        least = f"k must be 1 or more and the text of {BEFORE + AFTER} steps or more"
-        raise UsageError(f"{least}, not {k} and {len(traced.time)}")
+    if k < 1 or len(traced.time) < (least := BEFORE + AFTER):
+        raise UsageError(f"k must be 1 or more and the text of {least} steps or more, not {k} and {len(traced.time)}")
     values = (every | hidden)[memory][:, unit].astype(np.float64)
     symbols = [str(symbol) for symbol in traced["symbol"].values] if "symbol" in traced.coords else [""] * len(values)
     found = []
