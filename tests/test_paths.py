@@ -13,7 +13,7 @@ from nlstm_lab.runs.attempt import Attempt
 @pytest.fixture
 def flushed(monkeypatch):
     """What has been brought to the disk, each with the names that were in its folder, or in itself, at that moment."""
-    told = []
+    found = []
     flush = paths.flush
 
     def noted(path):
@@ -22,10 +22,10 @@ def flushed(monkeypatch):
             patch.setattr(os, "fsync", synced.append)
             flush(path)
         assert len(synced) == 1
-        told.append((path.stat(), os.listdir(path if path.is_dir() else path.parent)))
+        found.append((path.stat(), os.listdir(path if path.is_dir() else path.parent)))
 
     monkeypatch.setattr(paths, "flush", noted)
-    return told
+    return found
 
 
 def test_a_content_is_on_the_disk_before_it_takes_its_name_and_the_name_after(flushed, tmp_path):

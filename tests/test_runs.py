@@ -88,7 +88,7 @@ def test_the_commit_is_the_packages_own_or_unknown(tmp_path, monkeypatch):
     git(tmp_path, "init")
     commit("first", "package/__init__.py")
     own = found()
-    monkeypatch.setenv("NLSTM_LAB_ROOT", str(tmp_path))  # where runs go tells nothing of the code
+    monkeypatch.setenv("NLSTM_LAB_ROOT", str(tmp_path))  # where runs go says nothing of the code
     assert found() == own != (git(tmp_path, "rev-parse", "HEAD"), False)
     monkeypatch.setattr(paths, "PACKAGE", tmp_path / "package")
     assert found() == ("unknown", None)

@@ -29,8 +29,18 @@ SIZES = [
     *(({"dropout": value}, ValueError, f"dropout.*{value}") for value in (True, "a", None, -0.1, 1.5)),
     ({"initialization": "he"}, ValueError, "initialization"),
 ]
+NUMBERS = {
+    **{LSTM: ["forget_bias"], LayerNormLSTM: ["forget_bias"]},
+    **{NestedLSTM: ["forget_bias", "inner_forget_bias", "inner_input_bias"], HMLSTM: ["forget_bias", "detector_scale"]},
+}
 FLAGS = [
     *((make, *row) for make in (LSTM, NestedLSTM, HMLSTM) for row in SIZES),
+    *(
+        (make, {name: value}, ValueError, f"{name} must be a finite number")
+        for make, names in NUMBERS.items()
+        for name in names
+        for value in (float("nan"), float("inf"), True, "1")
+    ),
     (LSTM, {"candidate_start": "zero"}, ValueError, "candidate_start.*'zero'"),
     (NestedLSTM, {"depth": 0}, ValueError, "depth.*0"),
     (NestedLSTM, {"depth": 1.5}, TypeError, "depth.*1.5"),
@@ -63,24 +73,6 @@ FLAGS = [
 def test_refusals_of_flags(make, flags, error, message):
     with pytest.raises(error, match=message):
         make(**{"input_size": D, "hidden_size": H, **flags})
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), True, "1"])
-@pytest.mark.parametrize(
-    ("make", "name"),
-    [
-        (LSTM, "forget_bias"),
-        (LayerNormLSTM, "forget_bias"),
-        (NestedLSTM, "forget_bias"),
-        (NestedLSTM, "inner_forget_bias"),
-        (NestedLSTM, "inner_input_bias"),
-        (HMLSTM, "forget_bias"),
-        (HMLSTM, "detector_scale"),
-    ],
-)
-def test_refusals_of_numbers(make, name, value):
-    with pytest.raises(ValueError, match=f"{name} must be a finite number"):
-        make(D, H, **{name: value})
 
 
 BAD_INPUTS = [
