@@ -33,12 +33,12 @@ class Kind(NamedTuple):
 
     top: bool
     boundary: Boundary
-    clamped: bool  # the straight-through gradient
-    hard: bool  # the selection
+    straight_through: StraightThrough
+    selection: Selection
     detect_on_copy: bool
     reset: bool
     threshold: float
-    limit: float | None  # of the gradient
+    gradient_limit: float | None
 
 
 def act(
@@ -64,21 +64,21 @@ def act(
     Takes h, c and z of the step before (`flush`), z of the layer below, whether neither is, slope and parameters
     (`HMLSTMCell.pointwise`), and draws of sampled boundaries; gives h, c, z and z~. Boundaries and draws are [B, 1].
     """
-    size = h.shape[-1]
+    size, limit, hard = h.shape[-1], kind.gradient_limit, kind.selection == "hard"
     summed = biased(summed, bias, gamma)  # equation 4, and `gates`
-    if kind.limit is not None and summed.requires_grad:
-        summed.register_hook(partial(torch.clamp, min=-kind.limit, max=kind.limit))
+    if limit is not None and summed.requires_grad:
+        summed.register_hook(partial(torch.clamp, min=-limit, max=limit))
     summed = hooked(hook, "preactivation", summed)
     i, f, g, o = gates(summed[..., : 4 * size], hook)
     updated = f * c + i * g
     flushed = i * g if kind.reset else updated
-    if kind.hard:
+    if hard:
         c = torch.where(flush > 0, flushed, torch.where(below > 0, updated, c))
     else:
         c = (1 - flush) * below * updated + copy * c + flush * flushed  # equation 2 (UPDATE, COPY, FLUSH)
     c = hooked(hook, "c", c)
     emitted = o * torch.tanh(c if gamma_c is None else F.layer_norm(c, (size,), gamma_c, bias_c))
-    h = torch.where(copy > 0, h, emitted) if kind.hard else copy * h + (1 - copy) * emitted  # equation 3
+    h = torch.where(copy > 0, h, emitted) if hard else copy * h + (1 - copy) * emitted  # equation 3
     h = hooked(hook, "h", h)
     if kind.top:
         return h, c, torch.zeros_like(flush), torch.zeros_like(flush)
@@ -86,7 +86,7 @@ def act(
     z = z_tilde = torch.clamp((slope * score + 1) / 2, 0, 1)  # equation 8, the hard sigmoid
     if kind.boundary != "soft":
         fires = z_tilde.detach() > (kind.threshold if chance is None else chance)  # equation 9
-        carrier = z_tilde if kind.clamped else score
+        carrier = z_tilde if kind.straight_through == "clamped" else score
         z = fires.to(h.dtype) + (carrier - carrier.detach())  # exactly 0 or 1; the carrier's gradient
     return h, c, z if kind.detect_on_copy else z * (1 - copy), z_tilde
 
@@ -202,9 +202,7 @@ class HMLSTMCell(MultiscaleCell):
 
     def kind(self) -> Kind:
         """What `act` is told of the layer."""
-        clamped, hard = self.straight_through == "clamped", self.selection == "hard"
-        choices = self.detect_on_copy, self.reset, self.threshold, self.gradient_limit
-        return Kind(self.top, self.boundary, clamped, hard, *choices)
+        return Kind(*(getattr(self, name) for name in Kind._fields))
 
     def pointwise(self) -> dict[str, Tensor]:
         """The parameters that `act` takes, by its names."""
