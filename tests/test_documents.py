@@ -12,12 +12,8 @@ import nlstm_lab as lab
 from nlstm_lab import paths, targets
 from nlstm_lab.figures import saving
 
-# What is not drawn, and why.
-LEFT_OUT = {
-    "Madsen, introduction: the demo in five steps": "an animation of how a suggestion is made from characters; the "
-    "thing itself, typed into and answered, is the widget of notebook 30",
-    "Madsen, the recurrent unit": "the plain recurrent unit is one arrow; it is drawn unrolled in notebook 33",
-}
+# Not drawn: Madsen's demo in five steps, an animation, which is the widget of notebook 30, typed into and answered; and
+# his plain recurrent unit, one arrow, which is drawn unrolled in notebook 33.
 # Places of data/targets that no notebook sets beside our runs, and why.
 NOT_COMPARED = {
     "madsen.autocomplete_published": "what the article became after the draft that is in hand, with two passes, "

@@ -1,7 +1,6 @@
 """Traces, histories and tables with known numbers."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 
@@ -32,15 +31,3 @@ def trace():
         )
 
     return made
-
-
-@pytest.fixture
-def history():
-    """Two models, three seeds, six epochs: valid BPC is 3 / epoch + seed / 100, and 0.1 more for the LSTM."""
-    rows = [
-        {"model": model, "seed": seed, "epoch": epoch, "update": 10 * epoch, "split": split, "evaluation": "blocks",
-         "metric": "bpc", "value": 3 / epoch + seed / 100 + worse}
-        for model, worse in (("nlstm", 0.0), ("lstm", 0.1)) for seed in range(3) for epoch in range(1, 7)
-        for split in ("valid", "test")
-    ]  # fmt: skip
-    return pd.DataFrame(rows)

@@ -9,7 +9,6 @@ from nlstm_lab import paths, probes
 from nlstm_lab.datasets import Sequences
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.datasets.words import ALPHABET, Autocomplete
-from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes import lags
 
@@ -49,12 +48,6 @@ def test_gradients_are_those_of_the_network_and_of_one_drawn_anew(network):
     assert set(frame["where"]) == {"input", "layer 1"}
     trained, fresh = (frame.loc[frame["condition"] == name, "value"] for name in ("trained", "as initialized"))
     assert not np.allclose(trained, fresh)
-
-
-def test_sequences_are_known_by_their_place():
-    assert str(SEQUENCES) == "text8 test sequences 0:2 of 200"
-    with pytest.raises(UsageError, match=r"my_text\.txt"):
-        Sequences(Autocomplete("my_text.txt"), "test", 2)
 
 
 def test_the_published_numbers_are_those_of_the_protocols():

@@ -14,27 +14,17 @@ ALPHABET = Vocabulary(("\0", *" abcdef"))
 WORDS = ("<eos>", "<unknown>", "ab", "ad", "fade", "a")
 
 
-class Told(nn.Module):
-    """A readout that ranks the words of a table by the last letter that was read."""
-
-    def __init__(self, likeliest):
-        super().__init__()
-        self.table = torch.zeros(len(ALPHABET), len(WORDS))
-        for symbol, words in likeliest.items():
-            for place, word in enumerate(words):
-                self.table[ALPHABET.symbols.index(symbol), WORDS.index(word)] = 9.0 - place
-
-    def forward(self, hidden):
-        return hidden @ self.table  # hidden is the one-hot symbol, squashed
-
-
 def network(likeliest):
-    unit = RNN(len(ALPHABET), len(ALPHABET))
+    """One that ranks the words of a table by the last letter that was read."""
+    unit, readout = RNN(len(ALPHABET), len(ALPHABET)), nn.Linear(len(ALPHABET), len(WORDS), bias=False)
     with torch.no_grad():
-        for parameter in unit.parameters():
+        for parameter in (*unit.parameters(), readout.weight):
             parameter.zero_()
         next(p for p in unit.parameters() if p.dim() == 2).copy_(torch.eye(len(ALPHABET)))
-    return Network(unit, Told(likeliest), vocabulary=ALPHABET, words=WORDS)
+        for symbol, words in likeliest.items():
+            for place, word in enumerate(words):  # what it reads is the one-hot symbol, squashed
+                readout.weight[WORDS.index(word), ALPHABET.symbols.index(symbol)] = 9.0 - place
+    return Network(unit, readout, vocabulary=ALPHABET, words=WORDS)
 
 
 TABLE = {
@@ -76,7 +66,8 @@ def test_a_word_that_comes_twice_is_looked_at_twice():
     """Here after f "fade" is suggested each time, and "bead" never; "bee" is too short, "abed" comes once."""
     words = (*WORDS, "bead", "abed")
     model = network(TABLE)
-    model.words, model.readout.table = words, torch.nn.functional.pad(model.readout.table, (0, 2), value=-1.0)
+    model.words, weight = words, nn.functional.pad(model.readout.weight, (0, 0, 0, 2), value=-1.0)
+    model.readout.weight = nn.Parameter(weight)
     frame = repetition(model, [" fade bead abed fade bead fade", " fade bead", " bee bee"])
     assert frame.to_numpy().tolist() == [[0, "fade", 0, 0], [0, "bead", 5, 5]]
 
