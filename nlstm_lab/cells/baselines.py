@@ -1,8 +1,4 @@
-"""Two baselines of the HM-RNN paper.
-
-The layer-normalized LSTM (Ba, Kiros & Hinton 2016, arXiv 1607.06450), and the clockwork RNN (Koutník et al. 2014, arXiv
-1402.3511), also layer-normalized.
-"""
+"""Two baselines of the HM-RNN paper: the layer-normalized LSTM, and the clockwork RNN, also layer-normalized."""
 
 import itertools
 from typing import Any
@@ -18,12 +14,10 @@ from nlstm_lab.cells.recurrent import Recurrent
 
 
 class LayerNormLSTMCell(GatedCell):
-    """Computes one step of a layer-normalized LSTM (the equations in the supplementary material of Ba et al.).
+    """Computes one step of a layer-normalized LSTM (Ba, Kiros & Hinton 2016, arXiv 1607.06450, the supplement).
 
-    The one bias acts after the norms; all four gates share one mean and deviation.
-
-    Shapes: input [B, input_size], h and c [B, hidden_size] each, returns the new (h, c). `forget_bias` as in
-    `LayerNormLSTM`.
+    The one bias acts after the norms; all four gates share one mean and deviation. Shapes: input [B, input_size], h and
+    c [B, hidden_size] each, returns the new (h, c). `forget_bias` as in `LayerNormLSTM`.
     """
 
     state_names = ("h", "c")
@@ -70,11 +64,11 @@ class LayerNormLSTM(Recurrent):
 
 
 class ClockworkRNNCell(GatedCell):
-    """Computes one step of a clockwork RNN: module k, of equally wide ones, acts at every periods[k]-th step only.
+    """Computes one step of a clockwork RNN (Koutník et al. 2014, arXiv 1402.3511).
 
-    A module reads the input, itself and the slower modules (the block-triangular matrix of the paper, of which the
-    zeros are not stored). Steps are counted from 0, at which every module acts; the count is part of the state, so that
-    a carried state keeps the rhythm.
+    Module k, of equally wide ones, acts at every periods[k]-th step only. A module reads the input, itself and the
+    slower modules (the block-triangular matrix of the paper, of which the zeros are not stored). Steps are counted from
+    0, at which all act; the count is part of the state, and so is kept.
 
     Parameters: weight_ih [hidden_size, input_size], weight_hh[k] [width, hidden_size - k * width], bias, gain. Shapes:
     input [B, input_size], h [B, hidden_size], clock [B] (integer), returns the new (h, clock). `periods` and

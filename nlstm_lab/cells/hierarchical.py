@@ -1,7 +1,4 @@
-"""Layers of different timescales (equation 1 of Hierarchical Multiscale RNNs, Chung, Ahn & Bengio 2016).
-
-The hierarchical RNN has given boundaries, and is the oracle of learned ones (figure 1 a).
-"""
+"""Layers of different timescales: the hierarchical RNN, with given boundaries (equation 1, figure 1 a of HM-RNN)."""
 
 from collections.abc import Sequence
 from typing import Any

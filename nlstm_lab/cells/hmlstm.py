@@ -100,15 +100,11 @@ def biased(summed: Tensor, bias: Tensor | None, gamma: Tensor | None) -> Tensor:
 
 
 class HMLSTMCell(MultiscaleCell):
-    """Computes one step of one layer.
+    """Computes one step of one layer. The slope of the hard sigmoid is a buffer, at first 1; at the top, z = 0.
 
-    The slope of the hard sigmoid is the buffer `slope`, at first 1. The top layer has no detector, z = 0.
-
-    Shapes: input [B, input_size], h and c [B, hidden_size], z [B]; z_below [B], h_above [B, hidden_size].
-
-    `boundary`, `straight_through`, `selection`, `detect_from`, `detect_on_copy`, `threshold`, `layer_norm`,
-    `normalize_boundary`, `normalize_cell`, `gradient_limit`, `top_down`, `reset`, `detector_scale` and `forget_bias` as
-    in `HMLSTM`.
+    Shapes: input [B, input_size], h and c [B, hidden_size], z [B]; z_below [B], h_above [B, hidden_size]. `boundary`,
+    `straight_through`, `selection`, `detect_from`, `detect_on_copy`, `threshold`, `layer_norm`, `normalize_boundary`,
+    `normalize_cell`, `gradient_limit`, `top_down`, `reset`, `detector_scale` and `forget_bias` as in `HMLSTM`.
     """
 
     shown = ("z_tilde", "operation")

@@ -17,10 +17,8 @@ BOUND = 1.0  # of a clipped state
 class LSTMCell(GatedCell):
     """Computes one LSTM step, with the one bias a gate that the paper's parameter counts demand.
 
-    Rows of the matrices hold the gates i, f, g, o, as in `torch.nn.LSTM`.
-
-    Shapes: input [B, input_size], h and c [B, hidden_size] each, returns the new (h, c). `forget_bias` and
-    `candidate_start` as in `LSTM`.
+    Rows of the matrices hold the gates i, f, g, o, as in `torch.nn.LSTM`. Shapes: input [B, input_size], h and c [B,
+    hidden_size] each, returns the new (h, c). `forget_bias` and `candidate_start` as in `LSTM`.
     """
 
     state_names = ("h", "c")

@@ -1,8 +1,4 @@
-"""The HM-LSTM, all layers over all steps at once.
-
-A layer's step is one product, of h of the layer, z h of the layer below and z h of the layer above side by side, and
-the cell's own pointwise function of it.
-"""
+"""The HM-LSTM, all layers over all steps: a product a layer and step, and the cell's own pointwise function of it."""
 
 from typing import Any, NamedTuple
 
