@@ -86,17 +86,6 @@ def test_the_version_is_that_of_the_package(say):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [("data",), ("experiments",), ("runs", "ptb_char_nlstm*")])
-def test_a_table_is_as_wide_as_the_terminal(say, monkeypatch, tmp_path, words):
-    monkeypatch.setenv("NLSTM_LAB_DATA", str(tmp_path))  # of data sets that are there all is read
-    for width in (60, 100):
-        monkeypatch.setenv("COLUMNS", str(width))
-        code, out, _ = say(*words)
-        assert code == 0
-        assert max(map(len, out.splitlines())) <= width
-
-
-@pytest.mark.slow
 def test_a_wrong_notebook_number_is_answered_before_papermill_is_imported():
     asked = "import sys; from nlstm_lab import cli; sys.argv[1:] = ['figures', '77']\ntry:\n    cli.main()\nfinally:\n"
     asked += "    print({'nbformat', 'papermill', 'torch', 'distributed'} & sys.modules.keys())"

@@ -6,8 +6,6 @@ import io
 import os
 import resource
 import signal
-import subprocess
-import sys
 import tarfile
 import threading
 import zipfile
@@ -110,17 +108,6 @@ def test_the_folder_that_the_environment_names_comes_first(home, publish, monkey
 def test_the_real_files_are_what_was_published():
     """By their checksums; of a file that has not changed since it was last read, by those of then."""
     assert [row.name for row in registry.status() if row.state == "damaged"] == []
-
-
-@pytest.mark.slow
-def test_training_needs_no_pooch_and_listing_needs_no_torch():
-    lines = (
-        "import sys; sys.modules['pooch'] = sys.modules['requests'] = None",
-        "from nlstm_lab.datasets import registry",
-        "assert 'torch' not in sys.modules",
-        "from nlstm_lab.datasets import text",
-    )
-    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
 
 
 # Fetching, against a real server on loopback.
