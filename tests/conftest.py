@@ -174,11 +174,7 @@ def write(tmp_path, monkeypatch):
     def written(name, *cells, parameters=PARAMETERS):
         code = [new_code_cell(parameters, metadata={"tags": ["parameters"]}), *map(new_code_cell, cells)]
         notebook = new_notebook(cells=[new_markdown_cell("# A title"), *code])
-        notebook.metadata.kernelspec = {
-            "name": "of-another-machine",
-            "language": "python",
-            "display_name": "gone",
-        }
+        notebook.metadata.kernelspec = {"name": "of-another-machine", "language": "python", "display_name": "gone"}
         nbformat.write(notebook, paths.notebooks() / f"{name}.ipynb")
         return execute.Job(name)
 

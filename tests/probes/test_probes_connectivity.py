@@ -66,10 +66,7 @@ def test_it_is_autograds_jacobian(mode, unit, embedded):
     model = network(unit, embedded, words=True)
     codes = torch.tensor([WORDS.index(word) for word in words_of(TEXT).word])
     gradient, x = jacobian(model, TEXT, codes)
-    expected = {
-        "l2": gradient.norm(dim=-1),
-        "gradient_x_input": (gradient * x).sum(-1),
-    }[mode]
+    expected = {"l2": gradient.norm(dim=-1), "gradient_x_input": (gradient * x).sum(-1)}[mode]
     found = connectivity(model, TEXT, mode=mode)["connectivity"].values
     np.testing.assert_allclose(found, expected.numpy(), rtol=0, atol=1e-10)
     assert np.abs(found).max() > 1e-3

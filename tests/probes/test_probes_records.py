@@ -1,6 +1,7 @@
 """A record is measured once, read ever after, and found for nothing else than what it was measured with."""
 
 import gzip
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -22,21 +23,15 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-class Measured:
-    def __init__(self):
-        self.times = 0
-
-    def __call__(self):
-        self.times += 1
-        values = {"memory": ["outer", "inner"], "timescale": [1 / 3, np.nan], "reason": ["", "latched"]}
-        return pd.DataFrame(values, index=[7, 9])
+VALUES = {"memory": ["outer", "inner"], "timescale": [1 / 3, np.nan], "reason": ["", "latched"]}
+FRAME = pd.DataFrame(VALUES, index=[7, 9])
 
 
 def test_it_is_measured_once_and_the_same_both_times(network, text, folder):
-    measure = Measured()
+    measure = Mock(return_value=FRAME)
     first = ensure("timescales", measure, weights=network(), text=text, skip=100)
     second = ensure("timescales", measure, weights=network(), text=text, skip=100)
-    assert measure.times == 1
+    assert measure.call_count == 1
     pd.testing.assert_frame_equal(first, second)
     assert first.timescale[0] == pytest.approx(1 / 3, rel=1e-6)
     assert np.isnan(first.timescale[1])
@@ -47,14 +42,12 @@ def test_it_is_measured_once_and_the_same_both_times(network, text, folder):
 
 @pytest.mark.parametrize("change", ["weights", "text", "skip", "name"])
 def test_anything_else_is_another_record(network, text, change):
-    measure = Measured()
+    measure = Mock(return_value=FRAME)
     ensure("timescales", measure, weights=network(), text=text, skip=100)
-    other = {"weights": network(seed=1), "text": text + "a", "skip": 101}
-    parameters = {"weights": network(), "text": text, "skip": 100}
-    if change != "name":
-        parameters[change] = other[change]
-    ensure("others" if change == "name" else "timescales", measure, **parameters)
-    assert measure.times == 2
+    other = {"weights": network(seed=1), "text": text + "a", "skip": 101, "name": "others"}[change]
+    given = {"name": "timescales", "weights": network(), "text": text, "skip": 100, change: other}
+    ensure(given.pop("name"), measure, **given)
+    assert measure.call_count == 2
 
 
 def test_weights_are_known_by_every_value(network):
@@ -77,15 +70,15 @@ def test_nothing_is_recorded_of_a_measurement_that_failed(folder):
 
 def test_bad_requests_and_files_are_refused_in_a_sentence(folder):
     with pytest.raises(UsageError):
-        ensure("../escape", Measured())
+        ensure("../escape", Mock(return_value=FRAME))
     with pytest.raises(UsageError, match="model"):
-        ensure("timescales", Measured(), model=object())
-    ensure("timescales", Measured(), seed=0)
+        ensure("timescales", Mock(return_value=FRAME), model=object())
+    ensure("timescales", Mock(return_value=FRAME), seed=0)
     (record,) = folder.iterdir()
     for damaged in (b"a,b\n1,2\n", gzip.compress(b"a,b\n1,2\n"), record.read_bytes()[:-9]):
         record.write_bytes(damaged)
         with pytest.raises(DamagedFile, match="timescales"):
-            ensure("timescales", Measured(), seed=0)
+            ensure("timescales", Mock(return_value=FRAME), seed=0)
 
 
 @pytest.mark.slow
