@@ -1,12 +1,13 @@
 """Many runs over many workers: a killed worker loses nothing, and a second start does what is missing."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 import distributed
@@ -120,6 +121,15 @@ def test_seeds_are_read_as_typed_each_once(text, seeds):
 def test_seeds_that_are_none_are_refused(text):
     with pytest.raises(UsageError, match="seed"):
         sweep.parse_seeds(text)
+
+
+def test_a_hundred_million_seeds_need_no_list_of_them_all(runs_folder, monkeypatch):
+    begun = []
+    monkeypatch.setattr(sweep, "_client", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr(sweep, "_train_all", lambda _, tasks, *__: begun.extend(seed for _, seed in islice(tasks, 3)))
+    counts, said = swept(NAME, "0-99999999")
+    assert (counts.total, begun) == (10**8, [0, 1, 2])
+    assert said[0].startswith("100,000,000 runs: ")
 
 
 @pytest.mark.slow

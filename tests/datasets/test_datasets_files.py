@@ -278,6 +278,17 @@ def test_packed_files_are_known_by_their_names_or_checksums_and_unpacked(home, p
     assert registry.contents("mnist") == contents
 
 
+@pytest.mark.parametrize("name", ["qtrain5.gz", "lineStrokes-all.tar.gz"])
+def test_a_damaged_file_is_called_by_the_name_that_the_user_knows(home, publish, name):
+    """And not by that of the temporary copy."""
+    publish("poetry", POEMS, store=False)
+    (home / name).write_bytes(gzip.compress(os.urandom(9000))[:5000])
+    with pytest.raises(DamagedFile) as refused:
+        import_("poetry" if name.startswith("q") else "iamondb", home / name)
+    assert str(refused.value).startswith(f"{home / name} ")
+    assert not [path for path in (home / "data").rglob("*") if path.is_file()]
+
+
 def test_a_folder_that_cannot_be_read_is_said(home, publish, monkeypatch):
     publish("poetry", POEMS, store=False)
     shut = folder(home / "shut", {"poetry/qtrain5": b"train"}) / "poetry"

@@ -150,3 +150,12 @@ def test_every_probe_takes_a_wrapped_network(text, batch_first):
     assert probes.decode(trace, text, ("since_space",)).score.notna().all()
     fresh = probes.trace(probes.untrained(model), probes.shuffled(text, "words"))
     assert fresh.sizes == trace.sizes
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_lens_and_a_patch_take_any_type(dtype):
+    torch.manual_seed(0)
+    parts = {"readout": nn.Linear(6, 4, dtype=dtype), "embedding": nn.Embedding(4, 3, dtype=dtype)}
+    model = models.wrap(nn.LSTM(3, 6, dtype=dtype), vocabulary="abcd", **parts)
+    assert np.isfinite(probes.patch(model, ("abcab", "abdab", "a", "b")).patched).all()
+    assert probes.lens(model, "abcd" * 30, ahead=(0,), burn_in=10).ahead == (0,)
