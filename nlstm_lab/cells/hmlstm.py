@@ -197,7 +197,7 @@ class HMLSTMCell(MultiscaleCell):
         return h, c, z
 
     def kind(self) -> Kind:
-        """What `act` is told of the layer."""
+        """What `act` depends on beside tensors."""
         return Kind(*(getattr(self, name) for name in Kind._fields))
 
     def pointwise(self) -> dict[str, Tensor]:

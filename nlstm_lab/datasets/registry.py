@@ -283,8 +283,8 @@ def _fetch(dataset: Dataset, file: File, folder: Path, progress: bool) -> Path:
             raise DamagedFile(f"what came holds no {file.name}")
         except (requests.RequestException, DamagedFile) as error:
             download.unlink(missing_ok=True)
-            told = isinstance(error, requests.HTTPError | DamagedFile)
-            failures[address] = str(error).replace(str(download), "what came") if told else type(error).__name__
+            named = isinstance(error, requests.HTTPError | DamagedFile)
+            failures[address] = str(error).replace(str(download), "what came") if named else type(error).__name__
     raise LabError(
         f"no mirror had {file.name} of {dataset.title} ({'; '.join(f'{one}: {why}' for one, why in failures.items())});"
         f" behind a firewall download it elsewhere and take it over with `nlstm-lab data import {dataset.name} PATH`"

@@ -263,7 +263,7 @@ def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
         fills[config.output_weight](last.weight)
     if config.output_bias == "log_frequencies" and ends.log_frequencies is not None:
         with torch.no_grad():
-            last.bias.copy_(ends.log_frequencies)
+            last.bias.copy_(ends.log_frequencies())
     segments = None
     if config.boundaries:
         if ends.vocabulary is None:

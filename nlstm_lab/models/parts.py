@@ -1,7 +1,7 @@
 """What a network is made of: literal values, and what stands around recurrent layers."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -73,19 +73,20 @@ class ModelConfig:
 class Interface:
     """What a network must know of its task: the sizes of its two ends, `input` and `output`, and what they mean.
 
-    `log_frequencies` are the natural logs of the targets' shares in training, [output size].
+    `log_frequencies()` gives the natural logs of the targets' shares in training, [output size]; it is called for a
+    network that is initialized at them.
     """
 
     input: Symbols | Vectors
     output: Symbols | Mixture
     vocabulary: Vocabulary | None = None
     per_sequence: bool = False
-    log_frequencies: Tensor | None = None
+    log_frequencies: Callable[[], Tensor] | None = None
 
     @classmethod
     def of(cls, task: Task) -> "Interface":
         """Take the interface from a `task` that is loaded."""
-        return cls(task.input, task.output, task.vocabulary, task.per_sequence, task.log_frequencies)
+        return cls(task.input, task.output, task.vocabulary, task.per_sequence, lambda: task.log_frequencies)
 
     def record(self) -> dict[str, Any]:
         """Return it as plain JSON values, so that a run can be rebuilt without its data set.

@@ -110,7 +110,7 @@ def _read(model: Network, x: Tensor, state: Any) -> tuple[Tensor, Any, dict[str,
     unit = model.recurrent
     if isinstance(unit, HMLSTM) and (state is None or isinstance(state, list)):  # what rests is not computed anew
         states = [cell.initial_state(x.shape[1]) for cell in unit.cells] if state is None else state
-        done = sparse.read(unit, model.recurrent_arguments(x)[0], states, told=True)
+        done = sparse.read(unit, model.recurrent_arguments(x)[0], states, steps=True)
         if done is not None:
             output, states, layers = done
             steps = torch.tensor([[step[1:] for step in layer] for layer in layers]).unbind(-1)

@@ -22,13 +22,13 @@ class Step(NamedTuple):
 
 
 def read(
-    network: HMLSTM, x: Tensor, states: list[State], *, told: bool = False
+    network: HMLSTM, x: Tensor, states: list[State], *, steps: bool = False
 ) -> tuple[Tensor, list[State], list[list[Step]]] | None:
-    """All layers over all steps, x [T, 1, features] or symbols [T, 1], and what each does if that is `told`.
+    """All layers over all steps, x [T, 1, features] or symbols [T, 1], and what each does in its `steps`, if asked for.
 
     None where every step needs everything: with gradients, several texts, dropout, boundaries that the step function
     does not decide or that are normalized together with the gates, and one that was given to the top layer; also where
-    what COPY does not detect is to be told.
+    `steps` are asked for of a cell that does not detect on COPY.
     """
     devices = {x.device.type, *(part.device.type for state in states for part in state)}
     if torch.is_grad_enabled() or devices != {"cpu"} or x.shape[1] != 1 or (network.dropout and network.training):
@@ -37,20 +37,20 @@ def read(
     hard = all(((z == 0) | (z == 1)).all() for _, _, z in states)
     if len(cells) < network.num_layers or not hard or bool(states[-1][2].any()):
         return None
-    if told and not all(cell.detect_on_copy for cell in cells):
+    if steps and not all(cell.detect_on_copy for cell in cells):
         return None
     layers, output = [Layer(cell, state) for cell, state in zip(cells, states, strict=True)], []
-    steps: list[list[Step]] = [[] for _ in layers]
+    done: list[list[Step]] = [[] for _ in layers]
     for projected in cells[0].project(x)[:, 0].unbind():
         share: Tensor | None = projected  # "the input should not be omitted": z of layer 0 is 1
         for k, layer in enumerate(layers):
             above = layers[k + 1].h if layer.z and not layer.cell.top else None
             layer.step(share, above)
             share = layers[k + 1].cell.weight_ih @ layer.h if layer.z else None
-            if told:
-                steps[k].append(Step(layer.h, float(layer.z), layer.z_tilde, layer.operation))
+            if steps:
+                done[k].append(Step(layer.h, float(layer.z), layer.z_tilde, layer.operation))
         output.append(torch.cat([layer.h for layer in layers]) if network.all_layers else layers[-1].h)
-    return torch.stack(output).unsqueeze(1), [layer.state() for layer in layers], steps
+    return torch.stack(output).unsqueeze(1), [layer.state() for layer in layers], done
 
 
 def _is_sparse(cell: HMLSTMCell) -> bool:

@@ -16,7 +16,7 @@ const LONG = 6000; // ms after which one wonders whether Python is there
  *   lab.receive(values)      results of that
  *   lab.needsPython(node)    disable a control's inputs where there is no Python
  *   lab.say(sentence)        what a screen reader says
- *   lab.hint(sentence)       what to do, for a stranger
+ *   lab.hint(sentence)       what a new user may do
  *   lab.note(node)           below the body
  *   lab.ended(f)             call f when the widget goes
  */
