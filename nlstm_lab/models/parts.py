@@ -73,8 +73,7 @@ class ModelConfig:
 class Interface:
     """What a network must know of its task: the sizes of its two ends, `input` and `output`, and what they mean.
 
-    `log_frequencies()` gives the natural logs of the targets' shares in training, [output size]; it is called for a
-    network that is initialized at them.
+    `log_frequencies`, if called, gives the natural logs of the targets' shares in training, [output size].
     """
 
     input: Symbols | Vectors
