@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from nlstm_lab import paths
 from nlstm_lab.errors import UsageError
 from nlstm_lab.settings import METRICS
 
@@ -42,14 +43,19 @@ def show(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 def experiments(pattern: Pattern = "*") -> None:
     """List the experiments: task, cell type, sizes, parameters beside the printed ones, scales, printed table."""
     from nlstm_lab.experiments import get, names, parameters, scales
+    from nlstm_lab.targets import DOCUMENTS, load
 
+    places = [place for one in DOCUMENTS for place in load(one).places.values()] if paths.targets().is_dir() else []
+    numbers = [row for place in places for row in place.numbers if row.as_printed]
+    printed = {row.experiment.partition("+")[0]: (row.parameters, f"{row.document}.{row.place}") for row in numbers}
     rows = []
     for name in names(pattern):
         largest = get(name, scales(name)[-1])
         model, corpus = largest.model, getattr(largest.task, "corpus", "")
         task, size = f"{type(largest.task).__name__} {corpus}".rstrip(), f"{model.num_layers} x {model.hidden_size}"
-        printed = largest.printed_parameters or "", " ".join(scales(name)), largest.printed or ""
-        rows.append((name, task, model.cell_type, size, f"{parameters(largest):,}", *printed))
+        count, place = printed.get(name, ("", ""))
+        trained = f"{parameters(largest):,}", count, " ".join(scales(name)), place
+        rows.append((name, task, model.cell_type, size, *trained))
     if not rows:
         raise UsageError(f"no experiment matches {pattern!r}: see nlstm-lab experiments for those there are")
     show(("name", "task", "cell type", "layers x units", "parameters", "printed", "scales", "row of"), rows)
@@ -174,7 +180,7 @@ def _verdicts(target: str, recorded: "list[Run]") -> tuple[int, list[str]]:
     """How many verdicts follow from the histories, and those that the committed table has otherwise."""
     import pandas as pd
 
-    from nlstm_lab import paths, targets
+    from nlstm_lab import targets
     from nlstm_lab.runs.tables import from_histories
 
     frame = targets.compare(target, from_histories(recorded)).frame

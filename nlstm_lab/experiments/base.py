@@ -34,9 +34,7 @@ class Experiment:
         scale: smoke, small or paper.
         task: A frozen config of `nlstm_lab.datasets` with `load()`.
         model, training: How the network is made, and trained.
-        printed, printed_parameters: The targets that it is set beside, such as "nested_lstm.table1"; both stay out of
-            the digest.
-        sources: Where each value comes from, by its path, such as "training.clip"; out of the digest, too.
+        sources: Where each value comes from, by its path, such as "training.clip"; no part of the digest.
 
     >>> import nlstm_lab as lab
     >>> row = lab.experiments.get("ptb_char_nlstm", "small")
@@ -49,18 +47,12 @@ class Experiment:
     task: Any
     model: ModelConfig
     training: TrainingConfig
-    printed: str | None = None
-    printed_parameters: str | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.isprintable() or self.name[:1] in ("", "."):
             raise UsageError(f"the name of an experiment is printable text that begins with no dot, not {self.name!r}")
         check(self)
-        if self.training.select_by == "error" and isinstance(self.task, Handwriting):
-            raise UsageError(
-                "select_by=error needs predictions that are right or wrong, not a density: leave it at loss"
-            )
 
     def load(self) -> Any:
         """Load the task; at smoke scale, of a text of one's own its beginning alone."""
@@ -95,35 +87,22 @@ class At(NamedTuple):
     widths: Sequence[int] = ()  # the rows' hidden sizes in their order, where they differ
 
 
-def table(
-    names: str,
-    rows: Rows,
-    scales: Mapping[Scale, At],
-    sources: Iterable[str],
-    printed: str | None = None,
-    printed_parameters: Mapping[str, str] | None = None,
-) -> list[Experiment]:
+def table(names: str, rows: Rows, scales: Mapping[Scale, At], sources: Iterable[str]) -> list[Experiment]:
     """The rows of a table at every scale.
 
     Args:
         names: A format string that makes an experiment's name of a row's.
         rows: The fields of each row's model, beside (or instead of) those of the scale.
         sources: Tables of `sources.toml`, of which a later one replaces what an earlier one says.
-        printed_parameters: By the rows' names.
     """
-    known = {
-        f"{part}.{field}": source
-        for name in sources
-        for part, said in SOURCES[name].items()
-        for field, source in said.items()
-    }
+    parts = [(part, said) for name in sources for part, said in SOURCES[name].items()]
+    known = {f"{part}.{field}": source for part, said in parts for field, source in said.items()}
     made = []
     for k, (row, own) in enumerate(rows.items()):
-        count = (printed_parameters or {}).get(row)
         for scale, at in scales.items():
             wide = {"hidden_size": at.widths[k]} if at.widths else {}
             model = ModelConfig(**{**at.model, **wide, **own})
-            made.append(Experiment(names.format(row), scale, at.task, model, at.training, printed, count, known))
+            made.append(Experiment(names.format(row), scale, at.task, model, at.training, known))
     return made
 
 
@@ -147,13 +126,11 @@ def get(name: str, scale: str = "paper") -> Experiment:
         UsageError: There is none, and the message lists what there is; or a variation sets no known flag.
     """
     base, *variations = name.split("+")
-    if (base, scale) not in KNOWN:
+    if not (known := scales(base)):
         there = hint(base, names(), "`nlstm-lab experiments` lists them")
-        raise UsageError(
-            f"{base!r} has no scale {scale!r}; it has {', '.join(scales(base))}"
-            if scales(base)
-            else f"there is no experiment {base!r}; {there} (one of your own is given as it is, not by its name)"
-        )
+        raise UsageError(f"there is no experiment {base!r}; {there} (one of your own is given as it is, not by name)")
+    if scale not in known:
+        raise UsageError(f"{base!r} has no scale {scale!r}; it has {', '.join(known)}")
     experiment = KNOWN[base, scale]
     for variation in variations:
         flag, separator, value = variation.partition("=")
@@ -182,25 +159,21 @@ def variant(name: str, /, scale: str = "paper", **flags: Any) -> Experiment:
 def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
     """Set a field of an experiment's task, model or training, or a flag of its cell type. UsageError: there is none."""
     name = f"{experiment.name}+{flag}={_format(value)}"
-    changed: dict[str, Any] = {"name": name, "printed": None, "printed_parameters": None}
     flag = next((now for now, recorded in RECORDED_AS.items() if recorded == flag), flag)
     for section in ("task", "model", "training"):
         config = getattr(experiment, section)
         if flag in {known.name for known in fields(config)}:
-            return replace(experiment, **changed, **{section: replace(config, **{flag: value})})
+            return replace(experiment, name=name, **{section: replace(config, **{flag: value})})
     model = experiment.model
     if (recurrent := CELL_TYPES.get(model.cell_type)) is None:
-        raise UsageError(
-            f"there is no cell type {model.cell_type!r}, which {experiment.name!r} has; there are "
-            f"{', '.join(CELL_TYPES)}; import one of your own first: lab.models.cell_type('module:Class')"
-        )
+        raise UsageError(f"{model.cell_type!r} is no cell type here: import it by lab.models.cell_type('module:Class')")
     accepted = inspect.signature(recurrent).parameters | inspect.signature(recurrent.cell_class).parameters
     if flag not in accepted:
         raise UsageError(
             f"{experiment.name!r} has no flag {flag!r}; its cell type has {', '.join(sorted(accepted))}, and the "
             "fields of its task, model and training can be varied too"
         )
-    return replace(experiment, **changed, model=replace(model, flags={**model.flags, flag: value}))
+    return replace(experiment, name=name, model=replace(model, flags={**model.flags, flag: value}))
 
 
 def _parse(value: str) -> Any:
@@ -257,31 +230,17 @@ def parameters(experiment: Experiment) -> int:
 def width_for_parameters(experiment: Experiment, budget: int) -> int:
     """Find the widest `hidden_size` with which the experiment trains at most `budget` values: for a fair comparison.
 
-    Hand it to `variant(name, hidden_size=...)`. Widths that the cell type refuses (a clockwork RNN's must be a multiple
-    of its modules) are passed over.
-
-    Raises:
-        UsageError: Even the narrowest network is too large, or a text that has to be opened is not as stated.
-        MissingData: Such a text is not on this machine.
+    Hand it to `variant(name, hidden_size=...)`. UsageError: even a single unit is too much.
 
     >>> import nlstm_lab as lab
     >>> nested = lab.experiments.parameters(lab.experiments.get("ptb_char_nlstm"))
     >>> width_for_parameters(lab.experiments.get("ptb_char_lstm1"), nested)
     1026
     """
-    ends(experiment.task)  # raises what is wrong with the task, which below would count as a width that is refused
 
-    def count(width: int) -> int | None:
-        try:
-            return parameters(replace(experiment, model=replace(experiment.model, hidden_size=width)))
-        except ValueError:
-            return None
+    def count(width: int) -> int:
+        return parameters(replace(experiment, model=replace(experiment.model, hidden_size=width)))
 
-    def next_count(width: int) -> int:
-        counts = (count(width + more) for more in range(64))
-        return next((known for known in counts if known is not None), budget + 1)
-
-    for width in range(bisect_right(range(1, WIDEST), budget, key=next_count), 0, -1):
-        if count(width) is not None:
-            return width
+    if width := bisect_right(range(1, WIDEST), budget, key=count):
+        return width
     raise UsageError(f"no width of {experiment.name!r} has {budget:,} parameters or fewer")

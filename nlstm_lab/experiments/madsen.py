@@ -36,7 +36,6 @@ TWO_PASSES: dict[Scale, At] = {
     "paper": At(WORDS, width(600), replace(TRAINING, epochs=2)),
     "smoke": AUTOCOMPLETE["smoke"],
 }
-WORDS_COUNTS = {"gru": "14,187,786", "lstm": "15,628,986", "nlstm": "15,628,986"}
 
 # Text8 generation: 33,600 + 17,287,200 (or 23,049,600) + 34,829 parameters.
 
@@ -48,7 +47,6 @@ GENERATION: dict[Scale, At] = {
     "small": At(TEXT_SMALL, width(100), SMALL_TRAINING),
     "smoke": At(TEXT_SMOKE, width(8), SMOKE_TRAINING),
 }
-TEXT_COUNTS = {"gru": "17,355,629", "lstm": "23,118,029", "nlstm": "23,118,029"}
 
 # Not printed: for the figure on memorization. The article's framework has no HM-LSTM, and so no initialization for it.
 
@@ -60,11 +58,10 @@ HMLSTM_SCALES: dict[Scale, At] = {
 }
 
 WORDS_SOURCES = ("madsen", "madsen_words")
-DRAFT, PUBLISHED = "madsen.autocomplete_draft", "madsen.autocomplete_published"
 ROWS = [
-    *table("autocomplete_{}", ROWS_PRINTED, AUTOCOMPLETE, WORDS_SOURCES, DRAFT, WORDS_COUNTS),
-    *table("autocomplete_{}_two_passes", ROWS_PRINTED, TWO_PASSES, WORDS_SOURCES, PUBLISHED, WORDS_COUNTS),
-    *table("textgen_{}", ROWS_PRINTED, GENERATION, ("madsen",), "madsen.textgen_draft", TEXT_COUNTS),
+    *table("autocomplete_{}", ROWS_PRINTED, AUTOCOMPLETE, WORDS_SOURCES),
+    *table("autocomplete_{}_two_passes", ROWS_PRINTED, TWO_PASSES, WORDS_SOURCES),
+    *table("textgen_{}", ROWS_PRINTED, GENERATION, ("madsen",)),
     *table("autocomplete_{}", RNN, AUTOCOMPLETE, WORDS_SOURCES),
     *table("autocomplete_{}", HMLSTM, HMLSTM_SCALES, (*WORDS_SOURCES, "madsen_hmlstm")),
 ]

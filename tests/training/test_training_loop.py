@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from nlstm_lab import experiments, models, training
-from nlstm_lab.datasets.base import Symbols
+from nlstm_lab import models, training
+from nlstm_lab.datasets.base import Mixture, Symbols
 from nlstm_lab.datasets.text import blocks, streams
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig
@@ -240,8 +240,10 @@ def test_the_best_epoch_may_be_that_of_the_lowest_error_rate(monkeypatch):
 
     monkeypatch.setattr(LOOP, "evaluate", evaluate)
     assert fit(network(), TrainingConfig(3, 0.01, updates_per_epoch=1, select_by="error")).best_epoch == 3
+    task = Given()
+    task.output = Mixture(2)
     with pytest.raises(UsageError, match="select_by=error"):
-        experiments.variant("handwriting_lstm", select_by="error")
+        fit(network(), TrainingConfig(3, 0.01, select_by="error"), task)
 
 
 @pytest.mark.slow
