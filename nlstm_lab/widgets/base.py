@@ -44,7 +44,7 @@ class LabWidget(anywidget.AnyWidget):
 
     title: ClassVar[str]
     caption: ClassVar[str] = ""  # of what is shown, with traits in braces
-    snippet: ClassVar[str] = ""  # the call that draws it; {load} is the run
+    snippet: str = ""  # the call that draws it; {load} is the run
     scripts: ClassVar[tuple[str, ...]]  # files beside this one that, after `page/*.js`, define `render(lab)`
     inputs: ClassVar[tuple[str, ...]] = ()
     looks: ClassVar[tuple[str, ...]] = ()  # traits that the address of a page repeats

@@ -5,6 +5,8 @@ function render(lab) {
   const name = (memory) => lookOf(memory).label;
   const now = () => Math.min(hovered ?? lab.get("step"), trace.length - 1);
   const values = () => lab.get("values");
+  const sequences = lab.get("sequences"), steps = sequences.length > 0, what = steps ? "step" : "character"; // of a text
+  const told = (step) => (steps ? `step ${step}` : `“${visible(trace.symbols[step])}”`);
 
   // controls
   if (lab.own) {
@@ -18,9 +20,10 @@ function render(lab) {
   }
   const run = runChoice(lab);
   const shown = choices("Values", [["printed", "as in the paper"], ["tanh", "tanh"], ["raw", "raw"]], values(), (each) => { lab.set({ values: each }); rank(false); });
-  const text = textBox(lab, "Text: type or paste your own", "text");
+  const text = steps ? lab.needsPython(selection("Sequence", sequences, lab.get("text"), (each) => lab.set({ text: each }, true))) : textBox(lab, "Text: type or paste your own", "text");
+  if (steps) text.update = () => text.show(lab.get("text"));
   const unit = slider("Unit", { min: 0, max: trace.units - 1, value: lab.get("unit") }, (each) => pick(each));
-  const rule = selection("Find units", RULES, lab.get("rule"), (each) => { lab.set({ rule: each }); rank(true); });
+  const rule = selection("Find units", trace.rules, lab.get("rule"), (each) => { lab.set({ rule: each }); rank(true); });
   const of = selection("in", [], null, (each) => { lab.set({ ranked: each }); rank(true); });
   const characters = labelled("characters", make("input", { type: "text", size: 8, value: lab.get("characters"), input: (event) => { lab.set({ characters: event.target.value }); rank(true); } }));
   const score = make("span", { class: "nl-score", "aria-live": "polite" });
@@ -33,9 +36,9 @@ function render(lab) {
   const page = unitPage(lab, (run, each, m) => lab.set({ run, unit: each, page: m }, true));
   const phrase = spanPanel(lab, (m, each) => { lab.set({ page: m }); pick(each); });
   const readout = make("div", { class: "nl-readout" });
-  const course = chart({ height: 170, label: "the unit's value along the text, for each memory", hover: (x) => look(x === null ? null : Math.round(x)), press: (x) => settle(Math.round(x)) });
+  const course = chart({ height: 170, label: "the unit's value at each step, for each memory", hover: (x) => look(x === null ? null : Math.round(x)), press: (x) => settle(Math.round(x)) });
   const rho = chart({ height: 170, label: "autocorrelation of the unit" });
-  const left = chart({ height: 170, label: "what was written into the unit at each character and is left at this one", press: (x) => settle(Math.round(x)) });
+  const left = chart({ height: 170, label: `what was written into the unit at each ${what} and is left at this one`, press: (x) => settle(Math.round(x)) });
   const kept = make("p", { class: "nl-quiet" }), retention = make("div", {}, make("h3", {}, "What is left of what was written"), left.node, kept);
   const times = make("div", { class: "nl-times" });
   lab.ended(course.end);
@@ -43,14 +46,14 @@ function render(lab) {
   lab.ended(left.end);
   lab.ended(() => panels.forEach(({ map }) => map.end()));
   if (lab.own) lab.hint("These networks run in this page: type your own text, or choose another network.");
-  if (!lab.alone || lab.own) lab.hint("Drag over a phrase, or hold Shift with the arrow keys, to find the units that are on in it and off elsewhere.");
-  lab.hint("Point at a character, or walk along the text with the arrow keys: everything below follows. Click a square of a map to look at another unit, and at all that is recorded of it.");
+  if (!lab.alone || lab.own) lab.hint(`Drag over ${steps ? "some steps" : "a phrase"}, or hold Shift with the arrow keys, to find the units that are on ${steps ? "at them" : "in it"} and off elsewhere.`);
+  lab.hint(`Point at a ${what}, or walk along with the arrow keys: everything below follows. Click a square of a map to look at another unit, and at all that is recorded of it.`);
   lab.body.append(
-    make("div", { class: "nl-controls" }, run, shown, scaleLegend), text,
+    make("div", { class: "nl-controls" }, run, steps ? text : null, shown, scaleLegend), steps ? "" : text,
     make("div", { class: "nl-controls" }, unit, rule, of, characters, walk),
     columns, phrase, page, readout,
     make("div", { class: "nl-columns" },
-      make("div", {}, make("h3", {}, "Along the text"), course.node), retention,
+      make("div", {}, make("h3", {}, steps ? "Along the sequence" : "Along the text"), course.node), retention,
       make("div", {}, make("h3", {}, "How long it stays like itself"), rho.node, times)),
   );
 
@@ -58,10 +61,10 @@ function render(lab) {
     panels.forEach(({ map }) => map.end());
     panels = trace.memories.map((memory, m) => {
       const words = make("h3", {});
-      const view = textView({ label: `text, coloured by the ${name(memory)}; arrow keys move along it`, hover: look, select: settle, span: lab.alone && !lab.own ? null : (from, to) => { lab.set({ span: [from, to] }, true, TYPING); spans(); } });
+      const view = textView({ label: `${steps ? "steps" : "text"}, coloured by the ${name(memory)}; arrow keys move along`, hover: look, select: settle, span: lab.alone && !lab.own ? null : (from, to) => { lab.set({ span: [from, to] }, true, TYPING); spans(); } });
       view.show(trace.symbols);
-      const map = unitMap(`all units of the ${name(memory)} at this character; arrow keys choose another unit and open its page`, (each) => { lab.set({ page: m }); pick(each); });
-      columns.append(make("div", {}, words, view.node, map));
+      const map = unitMap(`all units of the ${name(memory)} at this ${what}; arrow keys choose another unit and open its page`, (each) => { lab.set({ page: m }); pick(each); });
+      columns.append(make("div", { class: steps ? "nl-squares" : null }, words, view.node, map));
       return { m, memory, words, view, map };
     });
   }
@@ -73,7 +76,7 @@ function render(lab) {
 
   /** Rank the units as chosen; `go` to the best. */
   function rank(go) {
-    const chosen = RULES.some(([each]) => each === lab.get("rule")) ? lab.get("rule") : "";
+    const chosen = trace.rules.some(([each]) => each === lab.get("rule")) ? lab.get("rule") : "";
     const m = Math.max(0, trace.memories.indexOf(lab.get("ranked")));
     ranks = chosen ? ranking(trace, m, chosen, values(), lab.get("characters"), lab.get("unit")) : null;
     characters.hidden = chosen !== "characters";
@@ -103,8 +106,8 @@ function render(lab) {
     const shades = scale("diverging", limit());
     scaleLegend.show(shades, how === "raw" ? `c, all panels (the maps end at ±${number(shades.high)})` : how === "tanh" ? "tanh c, all panels" : "tanh c or c, as in the paper, all panels");
     const place = ranks?.findIndex(([other]) => other === each) ?? -1;
-    score.textContent = !ranks ? "" : !ranks.length ? "no living unit in this text does" : place < 0 ? `${ranks.length} units ranked`
-      : `${place + 1} of ${ranks.length}: ` + (lab.get("rule") === "slow" ? `${number(ranks[place][1])} characters` : lab.get("rule") === "moving" ? `${number(ranks[place][1])} a step` : `r = ${number(ranks[place][1], 2)}`);
+    score.textContent = !ranks ? "" : !ranks.length ? "no living unit does here" : place < 0 ? `${ranks.length} units ranked`
+      : `${place + 1} of ${ranks.length}: ` + (lab.get("rule") === "slow" ? `${number(ranks[place][1])} ${what}s` : lab.get("rule") === "moving" ? `${number(ranks[place][1])} a step` : `r = ${number(ranks[place][1], 2)}`);
     for (const { m, memory, words, view } of panels) {
       const row = trace.row(m, each, how);
       const life = trace.life(m, each), saturated = trace.saturated(m);
@@ -126,13 +129,15 @@ function render(lab) {
     for (const { m, view, map } of panels) {
       view.select(step);
       map.show(trace.units, each, (other) => shades.shade(trace.value(m, other, step, how)), (other) => trace.life(m, other) !== "",
-        `all ${trace.units} units at “${visible(trace.symbols[step])}”; a dot: it stands still in this text`);
+        `all ${trace.units} units at ${told(step)}; a dot: it stands still here`);
     }
     const rows = trace.memories.map((_, m) => trace.row(m, each, how));
     const high = limit();
+    const drawn = trace.inputs.map((input) => { const row = trace.label(input), most = row.reduce((sum, value) => Math.max(sum, Math.abs(value)), 1e-6); return { label: "", colour: "#8a8a8a", faint: true, points: Array.from(row, (value, t) => [t, (high * value) / most]) }; });
+    if (drawn.length) drawn[0].label = `input ${drawn.length > 1 ? `0 to ${drawn.length - 1}, each` : "0,"} scaled`;
     course.show({
-      x: { label: "character", low: 0, high: Math.max(1, trace.length - 1) }, y: { label: how === "raw" ? "c" : "value", low: -high, high },
-      series: trace.memories.map((memory, m) => ({ label: name(memory), colour: lookOf(memory).colour, points: Array.from(rows[m], (value, t) => [t, value]) })),
+      x: { label: what, low: 0, high: Math.max(1, trace.length - 1) }, y: { label: how === "raw" ? "c" : "value", low: -high, high },
+      series: [...drawn, ...trace.memories.map((memory, m) => ({ label: name(memory), colour: lookOf(memory).colour, points: Array.from(rows[m], (value, t) => [t, value]) }))],
       cursor: step,
     });
     remains(step, each);
@@ -147,16 +152,16 @@ function render(lab) {
     const most = Math.max(1e-3, ...parts.flatMap((part) => (part ? Array.from(part, Math.abs) : [])));
     const named = (wanted) => trace.memories.filter((_, m) => Boolean(parts[m]) === wanted).map(name);
     left.show({
-      x: { label: "character that wrote it", low: 0, high: Math.max(1, trace.length - 1) }, y: { label: "part of c", low: -most, high: most },
+      x: { label: `${what} that wrote it`, low: 0, high: Math.max(1, trace.length - 1) }, y: { label: "part of c", low: -most, high: most },
       series: trace.memories.flatMap((memory, m) => (parts[m] ? [{ label: name(memory), colour: lookOf(memory).colour, points: Array.from(parts[m], (value, t) => [t, value]) }] : [])),
       cursor: step,
     });
     const largest = (part) => {
       const t = part.reduce((best, value, k) => (Math.abs(value) > Math.abs(part[best]) ? k : best), 0);
-      return `“${visible(trace.symbols[t])}” (character ${t + 1})`;
+      return steps ? told(t) : `${told(t)} (character ${t + 1})`;
     };
     const biggest = trace.memories.flatMap((memory, m) => (parts[m] ? [`${name(memory)}: most is from ${largest(parts[m])}`] : []));
-    kept.textContent = [...(biggest.length ? [`At “${visible(trace.symbols[step])}” the parts sum to c. ${biggest.join("; ")}.`] : []),
+    kept.textContent = [...(biggest.length ? [`At ${told(step)} the parts sum to c. ${biggest.join("; ")}.`] : []),
       ...(named(false).length ? [`Not defined for the ${named(false).join(", ")}, which does not leak by a forget gate of its own.`] : [])].join(" ");
   }
 
@@ -170,18 +175,19 @@ function render(lab) {
     });
     const table = make("table", {}, make("thead", {}, make("tr", {}, ...head.map((cell) => make("th", { scope: "col" }, cell)))),
       make("tbody", {}, ...rows.map(([first, ...rest]) => make("tr", {}, make("th", { scope: "row" }, first), ...rest.map((cell) => make("td", {}, cell))))));
+    const read = trace.inputs.map((input) => `${input}: ${fixed(trace.label(input)[step])}`).join(", ");
+    const here = steps ? `Step ${step} of 0 to ${trace.length - 1}` : `Character ${step + 1} of ${trace.length}: ${told(step)}`;
+    readout.replaceChildren(make("div", {}, make("h3", {}, here), read ? make("p", { class: "nl-quiet" }, read) : "", table));
+    if (!lab.get("vocabulary").length) return;
     const bars = guesses("What may come next", ...trace.next(step), lab.get("vocabulary"), next);
     const came = next === undefined ? "the text ends here" : `then comes “${visible(next)}”, ${number(trace.surprises[step], 2)} bits of surprise`;
-    readout.replaceChildren(
-      make("div", {}, make("h3", {}, `Character ${step + 1} of ${trace.length}: “${visible(trace.symbols[step])}”`), table),
-      bars,
-    );
+    readout.append(bars);
     bars.append(make("p", { class: "nl-quiet" }, came));
   }
 
   const spoken = () => {
     const step = now();
-    return `${visible(trace.symbols[step])}, unit ${lab.get("unit")}: ` + trace.memories.map((memory, m) => `${name(memory)} ${number(trace.value(m, lab.get("unit"), step, values()), 2)}`).join(", ");
+    return `${told(step)}, unit ${lab.get("unit")}: ` + trace.memories.map((memory, m) => `${name(memory)} ${number(trace.value(m, lab.get("unit"), step, values()), 2)}`).join(", ");
   };
 
   function correlations(each, how) {
@@ -189,7 +195,7 @@ function render(lab) {
     const lags = Math.max(2, ...found.map(({ points }) => points.length - 1));
     const low = found.some(({ points }) => points.some(([, value]) => value < -0.5)) ? -1 : -0.5;
     rho.show({
-      x: { label: "characters apart", low: 0, high: lags }, y: { label: "autocorrelation", low, high: 1, ticks: [-1, -0.5, 0, 0.5, 1].filter((tick) => tick >= low) },
+      x: { label: `${what}s apart`, low: 0, high: lags }, y: { label: "autocorrelation", low, high: 1, ticks: [-1, -0.5, 0, 0.5, 1].filter((tick) => tick >= low) },
       series: [...found.filter(({ points }) => points.length).map(({ memory, points }) => ({ label: name(memory), colour: lookOf(memory).colour, points })),
         { label: "1/e", colour: "#8a8a8a", dash: "3 2", points: [[0, 1 / Math.E], [lags, 1 / Math.E]] }],
     });
@@ -199,7 +205,7 @@ function render(lab) {
       const words = !estimate ? "no timescale is recorded for this network" : estimate.reason !== undefined ? `no timescale: ${estimate.reason}`
         : `timescale ${number(estimate.time)} characters (95 % ${number(estimate.low)} to ${number(estimate.high)})`;
       return make("div", {}, make("strong", {}, `${name(memory)}: `), words);
-    }), make("div", { class: "nl-quiet" }, on ? `The curve is of the text above, the timescales of ${on}.` : "The curve is of the text above alone."));
+    }), make("div", { class: "nl-quiet" }, on ? `The curve is of what is read above, the timescales of ${on}.` : `The curve is of what is read above alone.`));
   }
 
   function arrived() {

@@ -1,5 +1,6 @@
 """CellExplorer: what each unit of each memory does along a text of the reader's own."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ LIVES = ("alive", "silent", "latched", "not finite")
 RUNNING = 3  # networks that a page runs itself, at most
 LARGEST = 500_000  # parameters that a page holds of a network: a megabyte
 FIRST = "since_space"  # what the unit that is shown first follows
+INPUTS = 6  # coordinates that are drawn
 LABELS = ("position_in_word", "since_space", "in_quotation", "in_bracket")
 QUOTED = 5000  # characters of the free text
 COLUMNS = ["low", "high", "histogram", "label", "effect", "untrained", "shuffled", "still_since", "places", "courses"]
@@ -42,8 +44,11 @@ class CellExplorer(ReadingWidget):
 
     Args:
         runs: A run, or several among which the widget chooses; networks of `lab.models.wrap` likewise.
-        text: What is read first; unknown characters are mapped to known ones, and at most `LONGEST` are read.
-        unit: Shown first; None for that of the innermost memory that follows the distance from the last space best.
+        text: What is read first; unknown characters are mapped to known ones, and at most `LONGEST` are read. Where a
+            network reads vectors [T, D] or codes [T]: an array, or several by name, among which the widget chooses; or
+            the name of a sequence of the run's task, which by default are offered.
+        unit: Shown first; None for that of the innermost memory that follows the distance from the last space best, or
+            of vectors the first coordinate.
         values: Shown first: "printed" (as in figures 3 and 4 of Nested LSTMs), "tanh" or "raw".
         timescales: The excerpt whose recorded timescales and unit pages are shown, where there are any.
 
@@ -59,7 +64,7 @@ class CellExplorer(ReadingWidget):
     inputs = ("run", "text", "span")
     looks = ("run", "text", "unit", "page", "step", "values", "rule", "ranked", "characters", "span")
 
-    text = Unicode()
+    text, sequences = Unicode(), List(Unicode())  # the first: a text, or which of the second is read
     span = List(Int())  # first and last character of a phrase, or nothing
     unit, step = Int(), Int()  # the second: the character that is looked at
     values = Enum(("printed", "tanh", "raw"), "printed")
@@ -74,12 +79,13 @@ class CellExplorer(ReadingWidget):
     squashed: list[bool]
     lives: bytes
     labels: bytes
+    followed: list[str]
     pages: dict[str, Any]
 
     def __init__(
         self,
         runs: Given,
-        text: str,
+        text: str | Any | Mapping[str, Any] = "",
         *,
         unit: int | None = None,
         values: str = "printed",
@@ -87,9 +93,12 @@ class CellExplorer(ReadingWidget):
     ) -> None:
         self._known, self._fresh = dict[str, dict[str, Any]](), dict[str, Network]()
         self._excerpt = timescales
-        super().__init__(runs, text=text, span=[], unit=unit or 0, values=values)
+        if not isinstance(text, str):
+            self.snippet = self.snippet.replace("{text}", "sequences[{text}]")
+        super().__init__(runs, text, text=text if isinstance(text, str) else "", span=[], unit=unit or 0, values=values)
         if unit is None:
-            self.rule, self.unit = FIRST, self._following(FIRST)
+            self.rule = FIRST if FIRST in self.followed else next(iter(self.followed), "")
+            self.unit = self._following(self.rule) if self.rule else 0
         elif not 0 <= unit < self.units:
             raise UsageError(f"unit must be one of 0 to {self.units - 1}, not {unit}")
 
@@ -103,17 +112,22 @@ class CellExplorer(ReadingWidget):
         text, notice = self._networks.read(given["run"], given["text"])
         trace = self._networks.trace(given["run"], text, step)
         memories, states = _states(trace)
-        of_text = of_trace(trace)
-        labels = decoding.labels(text)[list(LABELS)].to_numpy("<f4").T.tobytes()
+        content, of_text = self._networks.content(given["run"], text), of_trace(trace)
+        if isinstance(content, str):
+            followed, labels = [*LABELS], decoding.labels(text)[[*LABELS]].to_numpy("<f4").T
+        else:
+            labels = content.float().cpu().numpy().reshape(len(content), -1).T[: INPUTS * (content.dim() == 2)]
+            followed = [f"input {k}" for k in range(len(labels))]
         return {
             **of_text,
             "notice": notice,
             "memories": memories,
             "units": states.shape[1],
             "states": _half(states),  # [memory, unit, time]
-            "labels": labels + of_text["surprises"],  # f4 [LABELS and surprise, time]
+            "followed": followed + ["surprise"] * bool(of_text["surprises"]),
+            "labels": labels.tobytes() + of_text["surprises"],  # f4 [followed, time]
             **_of_cells(trace, memories),
-            **clamped(self, unit=states.shape[1] - 1, step=len(text) - 1),
+            **clamped(self, unit=states.shape[1] - 1, step=trace.sizes["time"] - 1),
             **self._span(given["run"], text, given["span"], memories),
             **self._recorded(given["run"], memories, states.shape[1]),
         }
@@ -140,14 +154,17 @@ class CellExplorer(ReadingWidget):
 
     def _span(self, run: str, text: str, span: list[int], memories: list[str]) -> dict[str, Any]:
         """How much each unit differs inside the span from outside: of the network, untrained, and on shuffled text."""
-        if len(span) != 2 or not 0 <= span[0] <= span[1] < len(text) or span[1] - span[0] + 1 == len(text):
+        content = self._networks.content(run, text)
+        length = len(content)
+        if len(span) != 2 or not 0 <= span[0] <= span[1] < length or span[1] - span[0] + 1 == length:
             return {"span": [], "contrasts": b""}
         if run not in self._fresh:
             self._fresh[run] = probes.untrained(self._networks[run])
-        fresh = probes.trace(self._fresh[run], text, predictions=False)
-        mixed = self._networks.trace(run, probes.shuffled(text, "characters"))
-        traces = (self._networks.trace(run, text), fresh, mixed)
-        inside = (np.arange(len(text)) >= span[0]) & (np.arange(len(text)) <= span[1])
+        fresh = probes.trace(self._fresh[run], content, predictions=False)
+        order = np.random.default_rng(0).permutation(length)
+        mixed = probes.shuffled(text, "characters") if content is text else content[order]
+        traces = (self._networks.trace(run, text), fresh, probes.trace(self._networks[run], mixed, predictions=False))
+        inside = (np.arange(length) >= span[0]) & (np.arange(length) <= span[1])
         found = [[contrast(values_of(trace)[memory], inside) for memory in memories] for trace in traces]
         return {"contrasts": np.array(found, "<f4").tobytes()}  # [condition, memory, unit]
 
@@ -155,7 +172,7 @@ class CellExplorer(ReadingWidget):
         """The living unit of the first memory that goes best with a label, as the browser ranks them."""
         states = np.frombuffer(self.states, "<f2").astype(float).reshape(len(self.memories), self.units, -1)[0]
         states = np.tanh(states) if self.squashed[0] and self.values != "raw" else states
-        wanted = np.frombuffer(self.labels, "<f4").reshape(len(LABELS) + 1, -1)[LABELS.index(label)]
+        wanted = np.frombuffer(self.labels, "<f4").reshape(len(self.followed), -1)[self.followed.index(label)]
         alive = np.flatnonzero((np.frombuffer(self.lives, np.uint8)[: self.units] == 0) & (states.std(1) > 1e-6))
         return int(alive[np.abs(np.corrcoef(states[alive], wanted)[-1, :-1]).argmax()]) if len(alive) else 0
 
@@ -166,7 +183,7 @@ class CellExplorer(ReadingWidget):
         networks: dict[str, Any] = {}
         for run in filter(None, dict.fromkeys([shown, self.titles[shown]["twin"], *self.runs])):
             network = self._networks[run]
-            about = portable(network)
+            about = None if self.sequences else portable(network)
             if about is None or len(networks) == RUNNING:
                 continue
             trace = self._networks.trace(run, self._networks.read(run, self.settled["text"])[0])

@@ -14,7 +14,7 @@ from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.figures.style import look
 from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import encode_leniently, predicts_symbols
+from nlstm_lab.probes.reading import encode, encode_leniently, predicts_symbols
 from nlstm_lab.probes.tracing import beginning
 from nlstm_lab.runs import Run, load
 from nlstm_lab.runs.run import seeds_of
@@ -25,6 +25,7 @@ from nlstm_lab.widgets.runs import RunBrowser, shortened
 
 INITIALIZATION = {"zero": "baseline initialization", "log_frequencies": "initialized at the log-frequencies"}
 Given = Run | Network | RunBrowser | Iterable[Run | Network] | Mapping[str, Run | Network]
+EXAMPLES = 20  # sequences of a task
 LIKELIEST = 5  # characters that are shown of a prediction
 KEPT = 4  # traces
 LONGEST = 1000  # characters that a browser answers about at once
@@ -35,10 +36,20 @@ Array = NDArray[Any]
 class Networks:
     """Runs and networks by name, and what they read; a run's weights are read when it is first chosen."""
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, given: Given, text: Any = None) -> None:
         self._read: dict[str, Network] = {}
         self._traces: dict[tuple[str, str], xr.Dataset] = {}  # in the order in which they were asked for
+        arrays = text is not None and not isinstance(text, str)
+        # what is read in place of a text, by the name that chooses it
+        self.sequences: dict[str, Any] = (
+            ({**text} if isinstance(text, Mapping) else {"sequence": text}) if arrays else {}
+        )
         self.offer(given)
+        name, first = next(iter(self.given.items()))
+        if isinstance(text, str) and self[name].vocabulary is None:
+            if not isinstance(first, Run):
+                raise UsageError(f"{first.name} reads no characters: hand in the sequence that it reads, as an array")
+            self.sequences = examples(first)
 
     def offer(self, given: Given) -> None:
         """Offer these, and no others."""
@@ -92,9 +103,18 @@ class Networks:
     def read(self, run: str, text: str) -> tuple[str, str]:
         """Change a text as `leniently` does; UsageError: it is empty, or the network predicts no characters."""
         network = self[run]
+        if self.sequences:
+            if text not in self.sequences:
+                raise UsageError(f"there is no sequence {text!r}; there is {', '.join(self.sequences)}")
+            whole = len(encode(network, self.sequences[text], "sequence"))
+            return text, f"shortened to {LONGEST:,} steps" if whole > LONGEST else ""
         if network.vocabulary is None or not _reads(network):
             raise UsageError(f"{run} does not predict the characters of a text: choose a network that does")
         return leniently(network.vocabulary, text)
+
+    def content(self, run: str, text: str) -> Any:
+        """What a probe reads: the text, or the codes [T] or vectors [T, D] of the sequence that is called so."""
+        return encode(self[run], self.sequences[text])[:LONGEST] if text in self.sequences else text
 
     def trace(self, run: str, text: str, step: Step = quietly) -> xr.Dataset:
         """`lab.probes.trace` of the run named so; the text is one that `read` returned."""
@@ -105,7 +125,7 @@ class Networks:
             nearest = max(others, key=lambda other: beginning(other, text), default=None)
             known = None if nearest is None else self._traces[run, nearest]
             how: dict[str, Any] = {"watch": lambda share: step(share, "the network reads the text"), "known": known}
-            trace = probes.trace(self[run], text, run=run, **how)
+            trace = probes.trace(self[run], self.content(run, text), run=run, **how)
         self._traces[run, text] = trace
         if len(self._traces) > KEPT:
             del self._traces[next(iter(self._traces))]
@@ -116,6 +136,15 @@ class Networks:
         one = self.given[name]
         every = [load(one.experiment, seed) for seed in seeds_of(one.experiment)] if isinstance(one, Run) else []
         return {run.name: run.model() for run in every if run.has_weights}
+
+
+def examples(run: Run) -> dict[str, Any]:
+    """The first sequences of the test split of a run's task, by name."""
+    task = run.experiment.load()
+    inputs, _, mask, _ = next(iter(task.evaluate("test", task.evaluations[0])))
+    along = mask is not None and mask.dim() == 2
+    lengths = mask.sum(0).tolist() if along else [len(inputs)] * inputs.shape[1]
+    return {f"test sequence {k}": inputs[:length, k] for k, length in enumerate(lengths[:EXAMPLES])}
 
 
 def _reads(network: Network) -> bool:
@@ -141,10 +170,12 @@ class ReadingWidget(LabWidget):
     run, runs = Unicode(), List(Unicode())
     titles = Dict()  # of each run: `Networks.titles`
 
-    def __init__(self, runs: Given, **state: Any) -> None:
-        self._networks = Networks(runs)
+    def __init__(self, runs: Given, sequences: Any = None, **state: Any) -> None:
+        self._networks = Networks(runs, sequences)
         self.made_of = self._networks.runs
         names = list(self._networks.given)
+        if offered := list(self._networks.sequences):
+            state |= {"sequences": offered, "text": state["text"] or offered[0]}
         super().__init__(**{"run": names[0], "runs": names, "titles": self._networks.titles} | state)
         if isinstance(runs, RunBrowser):
             runs.observe(self._follow, "picked")
@@ -184,7 +215,9 @@ def surprise(trace: xr.Dataset, log_p: Array, after: int = 0) -> Array:
 
 def of_trace(trace: xr.Dataset) -> dict[str, Any]:
     """What was read, and what was predicted at each step."""
-    log_p = trace["log_p"].values
-    symbols, vocabulary = ([*map(str, trace[name].values)] for name in ("symbol", "vocabulary"))
+    symbols = trace["symbol" if "symbol" in trace.coords else "time"].values.astype(str).tolist()
+    if not {"symbol", "vocabulary"} <= {*trace.coords}:  # nothing like it is predicted
+        return {"symbols": symbols, "vocabulary": [], "surprises": b"", "likely": b"", "chances": b""}
+    log_p, vocabulary = trace["log_p"].values, [*map(str, trace["vocabulary"].values)]
     known = {"symbols": symbols, "vocabulary": vocabulary, "surprises": surprise(trace, log_p).tobytes()}
     return known | next_symbols(log_p)

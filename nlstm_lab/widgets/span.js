@@ -15,15 +15,15 @@ function spanPanel(lab, go) {
       return [...all.keys()].sort((a, b) => Math.abs(all[b]) - Math.abs(all[a])).slice(0, SHOWN).map((row) => ({ m: Math.floor(row / trace.units), unit: row % trace.units, effect: all[row] }));
     });
     const called = ({ m, unit }) => `${lookOf(trace.memories[m]).label}, ${unit}`;
-    const head = ["", "this network", "untrained", "shuffled text"].map((title) => make("th", { scope: "col" }, title));
+    const head = ["", "this network", "untrained", "shuffled"].map((title) => make("th", { scope: "col" }, title));
     const rows = ranked[0].map((best, k) => make("tr", {}, make("th", { scope: "row" }, String(k + 1)),
       make("td", {}, button(called(best), () => go(best.m, best.unit)), ` ${fixed(best.effect, 1)}`),
       ...[1, 2].map((other) => make("td", {}, fixed(ranked[other][k].effect, 1)))));
     const table = make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
     const clear = button("Clear", () => lab.set({ span: [] }, true), { "aria-label": "clear the phrase" });
-    const phrase = trace.symbols.slice(from, to + 1).join("");
-    node.replaceChildren(make("div", { class: "nl-unit-top" }, make("h3", {}, `Units by how much they differ in “${phrase}” from the rest of the text`), clear),
-      make("p", { class: "nl-quiet" }, "Differences of the means in standard deviations. Beside each rank: the unit of that rank in an untrained network, and of this one on the text's shuffled characters. What they reach, chance reaches."),
+    const phrase = lab.get("sequences").length ? `steps ${from} to ${to}` : `“${trace.symbols.slice(from, to + 1).join("")}”`;
+    node.replaceChildren(make("div", { class: "nl-unit-top" }, make("h3", {}, `Units by how much they differ in ${phrase} from the rest`), clear),
+      make("p", { class: "nl-quiet" }, "Differences of the means in standard deviations. Beside each rank: the unit of that rank in an untrained network, and of this one on the same shuffled. What they reach, chance reaches."),
       make("div", { class: "nl-columns" }, make("div", {}, table), elsewhere(trace, ranked[0])));
   };
 

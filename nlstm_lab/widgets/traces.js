@@ -10,11 +10,11 @@ const RULES = [
   ["position_in_word", "follows position in word"],
   ["since_space", "follows distance from last space"],
   ["surprise", "follows surprise"],
-  ["time", "follows position in text"],
+  ["time", "follows position from the start"],
   ["characters", "follows these characters"],
   ["alike", "moves like this unit"],
 ];
-const ORDER = ["position_in_word", "since_space", "in_quotation", "in_bracket", "surprise"];
+const OF_TEXT = ["in_quotation", "in_bracket", "position_in_word", "since_space", "surprise", "characters"];
 const LAGS = 40;
 
 /** The trace as numbers, with what is asked of it. */
@@ -24,7 +24,8 @@ function traceOf(lab) {
   const states = numbers(lab.get("states"), "f2"), labels = numbers(lab.get("labels"), "f4");
   const lives = numbers(lab.get("lives"), "u1"), surprises = numbers(lab.get("surprises"), "f4");
   const known = numbers(lab.get("known"), "f4"), squashed = lab.get("squashed");
-  const cells = lab.get("gates").byteLength > 0;
+  const cells = lab.get("gates").byteLength > 0, followed = lab.get("followed");
+  const inputs = followed.filter((name) => name.startsWith("input ")); // the coordinates of vectors
   let gates = null; // four times as much as the states, and asked for one at a time
   const at = (m, unit) => (m * units + unit) * length;
   const through = (m, values) => cells && (values === "tanh" || (values === "printed" && squashed[m]));
@@ -58,7 +59,10 @@ function traceOf(lab) {
       const c = states[at(m, unit) + step];
       return Math.abs(sum - c) <= 0.02 + 0.05 * Math.abs(c) ? parts : null; // gates are known to three digits
     },
-    label: (name) => labels.subarray(ORDER.indexOf(name) * length, (ORDER.indexOf(name) + 1) * length),
+    label: (name) => labels.subarray(followed.indexOf(name) * length, (followed.indexOf(name) + 1) * length),
+    followed, inputs,
+    rules: [...RULES.filter(([name]) => !OF_TEXT.includes(name) || followed.includes(name === "characters" ? "since_space" : name)),
+      ...inputs.map((name) => [name, `follows ${name}`])],
     saturated: (m) => lives.subarray(m * units, (m + 1) * units).filter((life) => life === 2).length,
     life: (m, unit) => LIVES[lives[m * units + unit]],
     /** {time, low, high}, {reason}, or null where none was recorded. */
@@ -104,7 +108,7 @@ function ranking(trace, m, rule, values, characters, unit) {
     time: () => Float32Array.from({ length }, (_, t) => t),
     characters: () => Float32Array.from(trace.symbols, (symbol) => (characters.includes(symbol) ? 1 : 0)),
     alike: () => trace.row(m, unit, values),
-  }[rule]?.() ?? (ORDER.includes(rule) ? trace.label(rule) : null);
+  }[rule]?.() ?? (trace.followed.includes(rule) ? trace.label(rule) : null);
   const score = (each, row) => {
     if (rule === "slow") {
       const estimate = trace.timescale(m, each, values);

@@ -199,3 +199,30 @@ def test_what_takes_long_says_so_and_can_be_ended(notebook):
     page.idle()
     assert text.input_value() == before
     assert page.widget().locator(".nl-text").first.locator("[data-step]").count() == len(before)
+
+
+def test_vectors(notebook):
+    """Steps and coordinates in place of a text; Python reads another sequence, and tells the units of some steps."""
+    page = notebook(
+        "vectors",
+        [
+            "import nlstm_lab as lab, numpy as np, torch",
+            "own = lab.models.wrap(torch.nn.LSTM(2, 12), readout=torch.nn.Linear(12, 2), name='own')\n"
+            "x = np.stack([np.sin(np.arange(160) / 5), np.arange(160) % 7 == 0], 1)",
+            "lab.widgets.CellExplorer(own, {'waves': x, 'short': x[:30]})",
+        ],
+    )
+    page.tour("vectors", (1280, 400))
+    widget, steps = page.widget(), page.widget().locator(".nl-text").first
+    steps.locator("[data-step='120']").click()
+    page.see(".nl-readout h3", "Step 120 of 0 to 159")
+    page.see(".nl-readout p", "input 0: ")
+    widget.get_by_label("Find units").select_option("follows input 1")
+    page.see(".nl-score", "1 of 12")
+    widget.get_by_label("Sequence").select_option("short")
+    page.see(".nl-readout h3", "Step 29 of 0 to 29")
+    steps = widget.locator(".nl-text").first
+    steps.locator("[data-step='2']").click()
+    page.tab.keyboard.press("Shift+ArrowRight")
+    page.see(".nl-unit h3", "steps 2 to 3")
+    page.look("vectors-short")

@@ -1,6 +1,7 @@
 """What the explorer, the intervention lab and the run browser tell the browser is what the probes measured."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,8 +9,9 @@ import torch
 
 import nlstm_lab as lab
 from nlstm_lab.cells import GRU
+from nlstm_lab.datasets.base import Batch
 from nlstm_lab.errors import LabError, UsageError
-from nlstm_lab.widgets.reading import Networks
+from nlstm_lab.widgets.reading import Networks, examples
 
 TEXT = "the bank of the west fell sharply on monday"
 LONGER = "ptb_char_hmlstm_step+epochs=8+updates_per_epoch=640"
@@ -44,6 +46,41 @@ def test_the_explorer_holds_the_trace():
     np.testing.assert_allclose(bits[6], expected, rtol=1e-5)
     assert np.isnan(bits[-1])
     assert widget.squashed == [True, False]
+
+
+def test_the_explorer_reads_vectors():
+    """Those of one's own, by name, and by default those of a run's task."""
+    torch.manual_seed(0)
+    own = lab.models.wrap(torch.nn.LSTM(2, 6), readout=torch.nn.Linear(6, 3), name="own")
+    x = np.stack([np.sin(np.arange(40) / 5), np.arange(40) % 2], 1)
+    widget = lab.widgets.CellExplorer(own, {"waves": x, "short": x[:9]})
+    trace = lab.probes.trace(own, x)
+    np.testing.assert_allclose(np.frombuffer(widget.states, "<f2").reshape(6, 40), trace.c[:, 0].T, atol=1e-3)
+    np.testing.assert_allclose(np.frombuffer(widget.labels, "<f4").reshape(2, 40), x.T, rtol=1e-6)
+    r = [abs(np.corrcoef(np.tanh(states), x[:, 0])[0, 1]) for states in trace.c[:, 0].T.values]
+    assert (widget.rule, widget.unit, widget.symbols[-1]) == ("input 0", int(np.argmax(r)), "39")
+    widget.span = [3, 9]
+    assert np.frombuffer(widget.contrasts, "<f4").shape == (3 * 6,)
+    widget.text = "short"
+    assert (len(widget.symbols), widget.span) == (9, [])
+    assert len(lab.figures.data(widget.figure())) == 9
+    assert "networks" not in widget.shown()
+    with pytest.raises(UsageError, match="'long'"):
+        widget.text = "long"
+    with pytest.raises(UsageError, match="array"):
+        lab.widgets.CellExplorer(own, TEXT)
+
+
+def test_the_sequences_of_a_task_end_where_they_end():
+    """A batch pads the shorter of its sequences."""
+    points, sizes = torch.randn(7, 2, 3), torch.tensor([7, 4])
+    batch = Batch(points, points, torch.arange(7)[:, None] < sizes)
+    task = SimpleNamespace(evaluations=("blocks",), evaluate=lambda split, evaluation: iter([batch]))
+    found = examples(SimpleNamespace(experiment=SimpleNamespace(load=lambda: task)))
+    assert {name: x.tolist() for name, x in found.items()} == {
+        "test sequence 0": points[:, 0].tolist(),
+        "test sequence 1": points[:4, 1].tolist(),
+    }
 
 
 @pytest.mark.slow
