@@ -282,12 +282,17 @@ def _pair(frame: pd.DataFrame, column: str, first: dict[str, str], second: dict[
     return Interval(*map(float, row[["difference", "low", "high"]]))
 
 
+def _of_notebook_90(model: Any, text: lab.datasets.Excerpt, burn_in: int = 1000) -> pd.DataFrame:
+    raise Untrue("notebook 90 records this: execute it first")
+
+
 @cache
 def slow_parts() -> tuple[float, float]:
     """The smallest and the largest share of a small network's living cells, raw, that have a slow part (seed 0)."""
     names = [name + start for name in ("ptb_char_nlstm", "ptb_char_lstm2") for start in ("", "_logfreq")]
     networks = [(run, run.model()) for run in (lab.runs.load(name, 0, "small") for name in names)]
-    frame = lab.probes.gather(networks, lab.probes.slow_parts, lab.datasets.Excerpt("ptb", "valid", 30_000))
+    measure = lab.probes.recorded("slow_parts", by=["burn_in"])(_of_notebook_90)
+    frame = lab.probes.gather(networks, measure, lab.datasets.Excerpt("ptb", "valid", 30_000))
     living = frame.query("life == 'alive' and value == 'raw'").dropna(subset="timescale")
     shares = living.groupby(["experiment", "memory"])["slow_part"].mean()
     return float(shares.min()), float(shares.max())

@@ -21,7 +21,6 @@ from .edits import run as run
 from .edits import scale as scale
 from .edits import zero as zero
 from .forgetting import classes as classes
-from .forgetting import persistence as persistence
 from .forgetting import retention as retention
 from .interventions import ablations as ablations
 from .interventions import intervene as intervene
@@ -44,9 +43,7 @@ from .seeds import record_claims as record_claims
 from .seeds import shuffled as shuffled
 from .seeds import untrained as untrained
 from .segmentation import boundaries as boundaries
-from .slowness import gates_and_persistence as gates_and_persistence
 from .slowness import medians as medians
-from .slowness import slow_parts as slow_parts
 from .slowness import state_timescales as state_timescales
 from .slowness import timescales as timescales
 from .state_lens import lens as lens

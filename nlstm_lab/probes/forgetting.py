@@ -1,37 +1,23 @@
-"""What a memory keeps: its cells that are alive, the persistence of a step, and what is left of what was written.
-
-The local persistence is the diagonal of dc_t / dc_{t-1}, all other parts of the state held. For a plain cell and for
-the innermost memory it is the forget gate f (equation 3); for HM-LSTM 1 on COPY, f on UPDATE, 0 on FLUSH. An outer
-memory c_t = m(h~, x~) hands h~ = f c_{t-1} to its memory function m as the hidden state (equations 7, 10-15):
-
-    dc_t / dc_{t-1} = J diag(f),    J = dm / dh~ = diag(o' tanh c) U_o + diag(o (1 - tanh^2 c)) dc/dh~,
-    dc/dh~ = diag(f' c_{t-1}) U_f + diag(i' g) U_i + diag(i g') U_g                              for an LSTM,
-    dc/dh~ = J_n diag(f' c_{t-1}) U_f + K_n (diag(i' g) U_i + diag(i g') U_g)    where m nests a memory n;
-
-K = dm / dx~ is the same with the input's matrices W instead of U. U_f is weight_hh's block of the gate f.
+"""What a memory keeps: its cells that are alive, and what is left of what was written.
 
 Of c_t = f_t c_{t-1} + i_t g_t, from c_0 = 0, the part written at step s is (f_{s+1} ... f_t) i_s g_s; they sum to c_t.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 import xarray as xr
-from torch import Tensor, nn
+from torch import nn
 
-from nlstm_lab.cells.base import Cell, GatedCell
-from nlstm_lab.cells.lstm import LSTMCell
-from nlstm_lab.cells.nested import Addition, NestedLSTMCell
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.edits import whole
 from nlstm_lab.probes.reading import code_of
 from nlstm_lab.training.liveness import CLASSES, liveness
 
-CELLS = 2**24  # Jacobian entries that are held at once
 EXACT = 1e-4  # of the largest state, by which the parts may miss it: gates are float32
 
 
@@ -65,101 +51,6 @@ def classes(trace: xr.Dataset) -> pd.DataFrame:
         life = np.where(c.isfinite().all(0)[0].numpy(), life, "not finite")
         rows.append(pd.DataFrame({"memory": memory, "unit": trace.unit.values, "life": life}))
     return pd.concat(rows, ignore_index=True)
-
-
-Factors = tuple[Tensor, ...]  # o' tanh c, o (1 - tanh^2 c), f' c_{t-1}, i' g, i g' of one memory's step, [T, H] each
-
-
-def persistence(model: Network, trace: xr.Dataset) -> xr.DataArray:
-    """Compute the local persistence (time, memory, unit) of every cell at every step of `trace` but its first.
-
-    Raises:
-        UsageError: The unit's memories are none of this project's.
-
-    >>> import nlstm_lab as lab
-    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
-    >>> trace = lab.probes.trace(model, "the old man said that he would not sell the company")
-    >>> lab.probes.persistence(model, trace).dims
-    ('time', 'memory', 'unit')
-    """
-    need(trace)
-    f = trace["f"].isel(time=slice(1, None)).drop_vars("leaks").rename("persistence")
-    if "z" in trace:
-        return _chosen(trace, f)
-    depth, persistence = trace.attrs["depth"], f.copy()
-    for k, cell in enumerate(model.recurrent.cells):
-        inside = _nest(cell)
-        if len(inside) != depth:
-            raise UsageError(f"{cell} nests something other than LSTMs: its persistence has no formula here")
-        for d in range(depth - 1):
-            leak = persistence[:, k * depth + d].values
-            for steps, diagonal in _diagonals(inside[d + 1 :], trace, k * depth + d + 1):
-                leak[steps] *= diagonal.numpy()
-    return persistence
-
-
-def _chosen(trace: xr.Dataset, f: xr.DataArray) -> xr.DataArray:
-    """The persistence of layers that choose when to move, from what they chose."""
-
-    def beside(boundary: xr.DataArray) -> xr.DataArray:  # at every step but the first, a layer for a memory
-        return xr.DataArray(boundary.values[1:], dims=("time", "memory"))
-
-    flush = beside(trace["z"].shift(time=1))
-    if "active" in trace:  # boundaries are given, and a layer begins anew when it next moves
-        active = beside(trace["active"])
-        return active * (1 - flush) * f + (1 - active)
-    below = beside(trace["z"].shift(layer=1, fill_value=1.0))
-    return (1 - flush) * (below * f + (1 - below))  # HM-RNN, equation 2: FLUSH, UPDATE, COPY
-
-
-def _nest(cell: Cell) -> list[GatedCell]:
-    """A cell and the memories inside it, outermost first; nothing if one of them is no LSTM."""
-    cells: list[GatedCell] = []
-    inside: object = cell
-    while isinstance(inside, NestedLSTMCell):
-        cells.append(inside)
-        inside = inside.memory
-    if isinstance(inside, Addition):
-        return cells
-    return [*cells, inside] if isinstance(inside, LSTMCell) or (not cells and isinstance(inside, GatedCell)) else []
-
-
-@torch.no_grad()
-def _diagonals(inside: list[GatedCell], trace: xr.Dataset, first: int) -> Iterator[tuple[slice, Tensor]]:
-    """The diagonal of J of the memory function `inside[0]`, traced as memory number `first`, piece by piece."""
-    size = trace.sizes["unit"]
-    piece = max(1, CELLS // (size if len(inside) == 1 else size**2))
-    for start in range(1, trace.sizes["time"], piece):
-        window = trace.isel(time=slice(start - 1, start + piece))
-        factors = [_factors(cell, window, first + k) for k, cell in enumerate(inside)]
-        if len(inside) > 1:
-            diagonal = _jacobian(inside, factors, hidden=True).diagonal(dim1=-2, dim2=-1)
-        else:  # that of a sum of diagonal matrices times full ones
-            emitted, out, by_f, by_i, by_g = factors[0]
-            i, f, g, o = (u.diagonal() for u in inside[0].weight_hh.detach().cpu().chunk(4))
-            diagonal = emitted * o + out * (by_f * f + by_i * i + by_g * g)
-        yield slice(start - 1, start - 1 + len(diagonal)), diagonal
-
-
-def _factors(cell: GatedCell, window: xr.Dataset, memory: int) -> Factors:
-    """The diagonal factors at every step of a window but its first."""
-    values = {name: torch.from_numpy(np.array(window[name].isel(memory=memory))) for name in "cifgo"}
-    before = values["c"][:-1]
-    c, i, f, g, o = (values[name][1:] for name in "cifgo")
-    seen = torch.tanh(c)
-    g_slope = torch.ones_like(g) if getattr(cell, "candidate", "tanh") == "identity" else 1 - g**2
-    return o * (1 - o) * seen, o * (1 - seen**2), f * (1 - f) * before, i * (1 - i) * g, i * g_slope
-
-
-def _jacobian(inside: list[GatedCell], factors: list[Factors], hidden: bool) -> Tensor:
-    """J (or, not `hidden`, K) of a memory function, [T, H, H]."""
-    emitted, out, by_f, by_i, by_g = (factor[..., None] for factor in factors[0])
-    weight = inside[0].weight_hh if hidden else inside[0].weight_ih
-    to_i, to_f, to_g, to_o = weight.detach().cpu().chunk(4)
-    kept, added = by_f * to_f, by_i * to_i + by_g * to_g
-    if len(inside) > 1:
-        kept, added = (_jacobian(inside[1:], factors[1:], way) @ part for way, part in ((True, kept), (False, added)))
-    return emitted * to_o + out * (kept + added)
 
 
 def retention(

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from nlstm_lab import probes
-from nlstm_lab.cells import GRU, HMLSTM, LSTM, GRUCell, HierarchicalRNN, NestedLSTM
+from nlstm_lab.cells import GRU, HMLSTM, LSTM, HierarchicalRNN, NestedLSTM
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
@@ -15,7 +15,6 @@ from nlstm_lab.probes.boundary_scores import agreement, text_truths
 from nlstm_lab.probes.decoding import labels
 from nlstm_lab.probes.lags import gradient_by_distance
 from nlstm_lab.probes.reading import encode_leniently
-from nlstm_lab.probes.slowness import gate_timescales
 from nlstm_lab.runs import histories
 
 NAN, INFINITE = float("nan"), float("inf")
@@ -74,11 +73,6 @@ def continued(network, text, /, length=12, words=None, **asked):
 def retention(network, text, /, kind=NestedLSTM, of="a bad " * 4, scored=False, flags=None, **asked):
     model = network(kind, **flags or {})
     probes.retention(probes.trace(model, of), **({"model": model} if scored else {}), **asked)
-
-
-def persistence(network, text):
-    model = network(memory=GRUCell)
-    probes.persistence(model, probes.trace(model, text))
 
 
 def traced(network, text, /, probe, kind=NestedLSTM, **asked):
@@ -185,7 +179,6 @@ REFUSED = [
     (lambda network, text: context_accuracy(network(), [" bad"]), {}, "words"),
     (lambda network, text: probes.gather([], probes.loss_by_context), {}, None),
     (lambda network, text: histories([]), {}, None),
-    (persistence, {}, "LSTM"),
     (retention, {"memory": "outer"}, "anew at every step.*'inner'"),
     (retention, {"memory": "middle"}, "'inner'"),
     (retention, {"at": 24}, "0 to 23"),
@@ -195,8 +188,6 @@ REFUSED = [
     (retention, {"of": ["abc", "abc"]}, "text"),
     (retention, {"scored": True, "target": "?"}, "target"),
     (traced, {"probe": probes.state_timescales, "burn_in": 400}, "400"),
-    (traced, {"probe": probes.state_timescales, "values": ["sinh"]}, "'sinh'"),
-    (traced, {"probe": gate_timescales, "kind": GRU}, "memory"),
     (traced, {"probe": probes.decode, "text": "abc"}, "text"),
     (traced, {"probe": lambda trace: probes.decode(trace, "".join(trace.symbol.values), ("mood",))}, "'mood'"),
     (
@@ -301,7 +292,7 @@ def test_codes_are_read_as_the_text_that_they_are_of(network, text, make):
 
 
 @pytest.mark.parametrize("burn_in", [-5, 2.5, None, True, 400, 1000])
-@pytest.mark.parametrize("probe", [probes.units, probes.timescales, probes.slow_parts, probes.contents, probes.lens])
+@pytest.mark.parametrize("probe", [probes.units, probes.timescales, probes.contents, probes.lens])
 def test_burn_in_is_a_whole_number_that_leaves_something(network, text, probe, burn_in):
     with pytest.raises(UsageError, match="burn_in"):
         probe(network(), text, burn_in=burn_in)

@@ -16,7 +16,6 @@ from nlstm_lab.probes import decoding as contents
 from nlstm_lab.probes import interventions as interventions
 from nlstm_lab.probes import shuffled, untrained
 from nlstm_lab.probes.decoding import VARYING
-from nlstm_lab.probes.slowness import gate_timescales
 
 ABC = Vocabulary(tuple(" abc."))
 
@@ -52,19 +51,9 @@ def study(tmp_path, monkeypatch):
 def test_timescales_are_those_of_the_condition(study, how, reads):
     model, excerpt, text = study
     result = probes.timescales(model, excerpt, burn_in=50, seed=3, **how).query("value == 'tanh'")
-    expected = probes.state_timescales(probes.trace(*reads(model, text)), ["tanh"], burn_in=50)
+    expected = probes.state_timescales(probes.trace(*reads(model, text)), burn_in=50).query("value == 'tanh'")
     np.testing.assert_allclose(result["timescale"], expected["timescale"], rtol=1e-5)
     assert expected["timescale"].notna().any()
-
-
-@pytest.mark.slow
-def test_gates_and_persistence_are_those_behind_the_start(study):
-    model, excerpt, text = study
-    result = probes.gates_and_persistence(model, excerpt, burn_in=50).set_index(["memory", "unit"])
-    read = probes.trace(model, text).isel(time=slice(50, None))
-    expected = probes.persistence(model, read).mean("time").to_series()[result.index]
-    np.testing.assert_allclose(result["persistence"], expected, rtol=1e-5)
-    np.testing.assert_allclose(result["from_mean_ln_f"], gate_timescales(read)["from_mean_ln_f"], rtol=1e-5)
 
 
 @pytest.mark.slow

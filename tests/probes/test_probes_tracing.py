@@ -10,7 +10,6 @@ from nlstm_lab.cells import HMLSTM, LSTM, ClockworkRNN, NestedLSTM
 from nlstm_lab.probes import tracing
 from nlstm_lab.probes.lags import gradient_by_distance
 from nlstm_lab.probes.reading import evaluating, reading, state_of
-from nlstm_lab.probes.slowness import gate_timescales
 
 
 def test_a_trace_has_its_labels(network, text):
@@ -142,8 +141,6 @@ def test_every_probe_takes_a_wrapped_network(text, batch_first):
     np.testing.assert_allclose(trace.c[-1], c, atol=1e-5)
     np.testing.assert_allclose(trace.log_p, readout(hidden).log_softmax(-1).detach(), atol=1e-5)
     assert probes.state_timescales(trace).timescale.notna().any()
-    assert gate_timescales(trace).from_mean_f.count() == 16
-    np.testing.assert_allclose(probes.persistence(model, trace), trace.f[1:])
     assert probes.intervene(model, text, "zero", "layer 2", moments=MOMENTS).kl.max() > 0
     assert len(probes.unit_ablations(model, text, "layer 1", moments=MOMENTS)) == 8
     assert probes.loss_by_context(model, text, contexts=(1, 9), positions=5).shape == (2, 2)
