@@ -15,7 +15,7 @@ from pandas.io.formats.style import Styler
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.saving import attach
-from nlstm_lab.figures.style import COLUMN, MEMORIES, MODELS, context, in_order, look
+from nlstm_lab.figures.style import COLUMN, MEMORIES, MODELS, in_order, look, styled
 from nlstm_lab.parameters import inches
 from nlstm_lab.statistics import Compared, t_interval
 
@@ -23,6 +23,7 @@ from nlstm_lab.statistics import Compared, t_interval
 STARTS = {"zero": "baseline initialization", "log_frequencies": "log-frequencies"}
 
 
+@styled
 def subplots(
     rows: int = 1, columns: int = 1, *, width: float | str = COLUMN, height: float = 2.2, **share: Any
 ) -> tuple[Figure, NDArray[Any]]:
@@ -38,10 +39,9 @@ def subplots(
     Returns:
         The figure and its axes [rows, columns].
     """
-    with context():
-        figure = plt.figure(figsize=(inches(width), height))
-        plt.close(figure)
-        return figure, figure.subplots(rows, columns, squeeze=False, **share)
+    figure = plt.figure(figsize=(inches(width), height))
+    plt.close(figure)
+    return figure, figure.subplots(rows, columns, squeeze=False, **share)
 
 
 def palette(*names: str) -> dict[str, str]:
@@ -70,6 +70,7 @@ def memory_label(memory: str) -> str:
     }.get(memory, look(memory).label)
 
 
+@styled
 def lines(
     frame: pd.DataFrame,
     x: str,
@@ -97,8 +98,7 @@ def lines(
         share: Passed to `Figure.subplots`.
 
     Returns:
-        The figure, which carries what is plotted, and its axes [rows, columns]; UsageError where there is nothing to
-        draw, or a line has two values of a seed at one x.
+        The figure, which carries what is plotted, and its axes [rows, columns]; UsageError where that is nothing.
 
     >>> loss = {"model": "lstm", "seed": [0, 0, 1, 1], "epoch": [1, 2, 1, 2], "bpc": [2.0, 1.8, 2.1, 1.7]}
     >>> figure, axes = lines(pd.DataFrame(loss), "epoch", "bpc")
@@ -106,16 +106,20 @@ def lines(
     3
     """
     figure, axes, panels = _facets(frame, row, col, width, height, labels, share)
-    with context():
-        for panel, here in panels:
-            for name in in_order(here[hue])[::-1]:
-                one = here[here[hue].astype(str) == name].dropna(subset=[y])
-                _seeds_and_mean(panel, one, x, y, log, memory_style(name))
-            panel.grid(axis="both")
-        _legend(figure, in_order(frame[hue]), labels)
+    for panel, here in panels:
+        for name in in_order(here[hue])[::-1]:
+            one, style = here[here[hue].astype(str) == name].dropna(subset=[y]), memory_style(name)
+            wide = one.pivot(index=x, columns="seed", values=y)
+            if wide.shape[1] > 1:
+                panel.plot(wide, **{**style, "linewidth": 0.5, "alpha": 0.35, "marker": ""})
+            mean = np.exp(np.log(wide).mean(axis=1)) if log else wide.mean(axis=1)
+            panel.plot(mean[wide.bfill().notna().all(axis=1)], linewidth=1.4, zorder=3, **style)
+        panel.grid(axis="both")
+    _legend(figure, in_order(frame[hue]), labels)
     return attach(figure, _drawn(frame, row, col, hue, "seed", x, y)), axes
 
 
+@styled
 def points(
     frame: pd.DataFrame,
     x: str,
@@ -140,79 +144,54 @@ def points(
         height: Inches, of one panel; None for what its names need.
     """
     names = list(dict.fromkeys(frame[y].astype(str)))
-    hues = [None] if hue is None else in_order(frame[hue])
+    hues = in_order(frame[hue or y]) if hue else names[:1]
     tall = 0.35 + 0.17 * len(names) * max(1.0, 0.6 * len(hues)) if height is None else height
-    share = {"sharex": True, "sharey": True, **share}
-    figure, axes, panels = _facets(frame, row, col, width, tall, labels, share)
-    with context():
-        for panel, here in panels:
-            for place, name in enumerate(names):
-                for k, shade in enumerate(hues):
-                    one = here[here[y].astype(str) == name]
-                    values = (one if hue is None else one[one[hue].astype(str) == shade])[x].dropna()
-                    if values.empty:  # a line without points, beyond its axes, would have no place in the layout
-                        continue
-                    level, colour = place + 0.6 * ((k + 0.5) / len(hues) - 0.5), memory_style(shade or name)["color"]
-                    how = {"color": colour, "marker": "o", "markersize": 2.6, "zorder": 4, "clip_on": False}
-                    bar = t_interval(values)[1:]
-                    panel.plot(bar, [level] * 2, color=colour, linewidth=1.2, solid_capstyle="butt", zorder=3)
-                    panel.plot(values, [level] * len(values), linestyle="", **how)
-            panel.set_yticks(range(len(names)), [_label(name, labels) for name in names])
-            panel.set_ylim(len(names) - 0.5, -0.5)
-            panel.tick_params(axis="y", length=0)
-            panel.grid(axis="x")
-        if hue is not None:
-            _legend(figure, in_order(frame[hue]), labels)
+    figure, axes, panels = _facets(frame, row, col, width, tall, labels, {"sharey": True, **share})
+    for panel, here in panels:
+        here = here.dropna(subset=[x])
+        # a line without points, beyond its axes, would have no place in the layout
+        for (name, shade), values in here.groupby([here[y].astype(str), here[hue or y].astype(str)], sort=False)[x]:
+            level = names.index(name) + (0.6 * ((hues.index(shade) + 0.5) / len(hues) - 0.5) if hue else 0)
+            colour = memory_style(shade)["color"]
+            how = {"color": colour, "marker": "o", "markersize": 2.6, "zorder": 4, "clip_on": False}
+            bar = t_interval(values)[1:]
+            panel.plot(bar, [level] * 2, color=colour, linewidth=1.2, solid_capstyle="butt", zorder=3)
+            panel.plot(values, [level] * len(values), linestyle="", **how)
+        panel.set_yticks(range(len(names)), [_label(name, labels) for name in names])
+        panel.set_ylim(len(names) - 0.5, -0.5)
+        panel.tick_params(axis="y", length=0)
+        panel.grid(axis="x")
+    if hue is not None:
+        _legend(figure, hues, labels)
     return attach(figure, _drawn(frame, row, col, y, hue, "seed", x)), axes
 
 
-def _seeds_and_mean(ax: Axes, frame: pd.DataFrame, x: str, y: str, log: bool, style: dict[str, Any]) -> None:
-    """Every seed's curve faint, their mean strong (geometric where `log`), as far as all seeds go."""
-    if (again := frame[frame.duplicated([x, "seed"])]).size:
-        twice = f"seed {again['seed'].iloc[0]} has more than one {y} at {x} {again[x].iloc[0]}"
-        raise UsageError(f"{twice}: a line is of one experiment")
-    wide = frame.pivot(index=x, columns="seed", values=y).sort_index()
-    for seed in wide if wide.shape[1] > 1 else ():
-        ax.plot(wide.index, wide[seed], **{**style, "linewidth": 0.5, "alpha": 0.35, "marker": ""})
-    mean = np.exp(np.log(wide).mean(axis=1)) if log else wide.mean(axis=1)
-    mean = mean[wide.bfill().notna().all(axis=1)]
-    ax.plot(mean.index, mean, linewidth=1.4, zorder=3, **style)
-
-
 def _facets(
-    frame: pd.DataFrame,
-    row: str | None,
-    col: str | None,
-    width: float | str,
-    height: float,
-    labels: Mapping[str, str] | None,
-    share: Mapping[str, Any],
-) -> tuple[Figure, NDArray[Any], list[tuple[Axes, pd.DataFrame]]]:
+    frame: pd.DataFrame, row: str | None, col: str | None, width: Any, height: float,
+    labels: Mapping[str, str] | None, share: dict[str, Any],
+) -> tuple[Figure, NDArray[Any], list[tuple[Axes, pd.DataFrame]]]:  # fmt: skip
     """A panel for each value of `row` (named at the left) and `col` (at the top), and its part of the frame."""
     if frame.empty:
         raise UsageError("there is nothing to draw: the frame has no rows")
-    rows, columns = ([None] if name is None else _values(frame[name]) for name in (row, col))
+    of = [frame[name].astype(str) if name else pd.Series("", frame.index) for name in (row, col)]
+    rows, columns = map(_values, of)
     share = {"sharex": True, **share}
     figure, axes = subplots(len(rows), len(columns), width=width, height=height * len(rows) + 0.55, **share)
-    panels = []
-    for (k, j), panel in np.ndenumerate(axes):
-        here = frame if row is None else frame[frame[row] == rows[k]]
-        panels.append((panel, here if col is None else here[here[col] == columns[j]]))
-        with context():
-            if col is not None and k == 0:
-                panel.set_title(_label(str(columns[j]), labels))
-            if row is not None and j == 0:
-                panel.set_ylabel(_label(str(rows[k]), labels))
+    panels = [
+        (axes[k, j], frame[(of[0] == one) & (of[1] == other)])
+        for k, one in enumerate(rows) for j, other in enumerate(columns)
+    ]  # fmt: skip
+    for panel, name in zip(axes[0], columns if col else (), strict=False):
+        panel.set_title(_label(name, labels))
+    for panel, name in zip(axes[:, 0], rows if row else (), strict=False):
+        panel.set_ylabel(_label(name, labels))
     return figure, axes, panels
 
 
-def _values(column: "pd.Series[Any]") -> list[Any]:
+def _values(column: "pd.Series[str]") -> list[str]:
     """The values of a column in the project's order where it has one, else as they come."""
-    values = list(dict.fromkeys(column))
-    if not set(map(str, values)) <= {*STARTS, *MODELS, *MEMORIES}:
-        return values
-    known = [*STARTS, *in_order(map(str, values))]
-    return sorted(values, key=lambda value: known.index(str(value)))
+    values, known = list(dict.fromkeys(column)), [*STARTS, *MODELS, *MEMORIES]
+    return sorted(values, key=known.index) if set(values) <= set(known) else values
 
 
 def _label(name: str, labels: Mapping[str, str] | None) -> str:

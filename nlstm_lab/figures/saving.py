@@ -72,40 +72,33 @@ def data(figure: Figure) -> pd.DataFrame:
 
 
 def find_letters(figure: Figure) -> None:
-    """Let what DejaVu has no letters for, such as Chinese, be drawn in an installed font that has them."""
+    """Let what DejaVu has no letters for, such as Chinese, be drawn in the installed font that has most of them."""
     for words in figure.findobj(Text):
-        strange = "".join(sorted({letter for letter in words.get_text() if ord(letter) > 0x2FF}))
-        if strange and (font := _font_for(strange, findfont(words.get_fontproperties()))):
-            words.set_fontfamily([*dict.fromkeys([*words.get_fontfamily(), font])])
+        strange = {ord(letter) for letter in words.get_text() if ord(letter) > 0x2FF}
+        if strange and (lacking := strange - _letters(findfont(words.get_fontproperties()))):
+            # matplotlib's last resort has a box for every letter
+            fonts = {font.name: font.fname for font in fontManager.ttflist if not font.name.startswith("Last Resort")}
+            best = max(sorted(fonts), key=lambda name: len(lacking & _letters(fonts[name])))
+            words.set_fontfamily([*dict.fromkeys([*words.get_fontfamily(), best])])
 
 
 @cache
-def _font_for(letters: str, own: str) -> str | None:
-    """The installed font that has most of the letters that the file `own` lacks."""
-    lacking = set(map(ord, letters)) - set(get_font(own).get_charmap())
-    if not lacking:
-        return None
-    # matplotlib's last resort has a box for every letter
-    fonts = {font.name: font.fname for font in fontManager.ttflist if not font.name.startswith("Last Resort")}
-    held = {name: len(lacking & set(get_font(path).get_charmap())) for name, path in sorted(fonts.items())}
-    best = max(held, key=lambda name: held[name])
-    return best if held[best] else None
+def _letters(font: str) -> set[int]:
+    return set(get_font(font).get_charmap())
 
 
 def agree(old: pd.DataFrame, new: pd.DataFrame, decimals: Mapping[str, int]) -> bool:
     """Whether stored numbers are those of `new`, which is not rounded, within a unit of their last digit."""
-    if old.shape != new.shape or list(old.columns) != list(new.columns):
-        return False
-    for column in old.columns:
+
+    def close(column: str) -> bool:
         a, b = old[column], new[column]
-        if column in decimals or pd.api.types.is_float_dtype(a) or pd.api.types.is_float_dtype(b):
-            a, b = pd.to_numeric(a, errors="coerce"), pd.to_numeric(b, errors="coerce")
-            share, unit = (COMPUTED, 10.0 ** -decimals[column]) if column in decimals else (RECORDED, 1e-12)
-            if not np.allclose(b, a, rtol=share, atol=unit, equal_nan=True):
-                return False
-        elif not a.equals(b):
-            return False
-    return True
+        if column not in decimals and "f" not in (a.dtype.kind, b.dtype.kind):
+            return a.equals(b)
+        share, unit = (COMPUTED, 10.0 ** -decimals[column]) if column in decimals else (RECORDED, 1e-12)
+        a, b = (pd.to_numeric(numbers, errors="coerce") for numbers in (a, b))
+        return np.allclose(b, a, rtol=share, atol=unit, equal_nan=True)
+
+    return len(old) == len(new) and list(old) == list(new) and all(map(close, old))
 
 
 def fingerprint(figure: Figure) -> str:
@@ -192,10 +185,9 @@ def save(
     record = {"name": name, "caption": caption, "parameters": parameters.current(), "runs": names, "seeds": seeds}
     record["look"] = fingerprint(figure)
     if not _unchanged(target, record, figure):
-        with paths.writing(target):
-            _write(figure, target, record)
+        _write(figure, target, record)
     # two processes may save at once: whoever writes last looks again whether it knew every sidecar
-    while paths.write(target.parent / "manifest.json", as_json(manifest(target.parent)).decode()):
+    while paths.write(target.parent / "manifest.json", as_json(manifest(target.parent))):
         pass
     return target
 
@@ -220,12 +212,9 @@ def _by_curve(frame: pd.DataFrame) -> pd.DataFrame:
 def _unchanged(target: Path, record: dict[str, Any], figure: Figure) -> bool:
     """Whether all stored files are whole, say the same of themselves, and hold the same numbers."""
     stored = read_json(target.with_suffix(".json"))
-    files = stored.pop("files", {})
-    if stored != record or sorted(files) != sorted((*FORMATS, "csv")):
-        return False
-    known = {target.with_suffix(f".{suffix}"): file for suffix, file in files.items()}
+    known = {target.with_suffix(f".{suffix}"): file for suffix, file in stored.pop("files", {}).items()}
     whole = all(path.is_file() and digest(path.read_bytes()) == file for path, file in known.items())
-    return whole and _numbers_agree(target, figure)
+    return stored == record and len(known) == len(FORMATS) + 1 and whole and _numbers_agree(target, figure)
 
 
 def _numbers_agree(target: Path, figure: Figure) -> bool:
@@ -260,8 +249,10 @@ def _write(figure: Figure, target: Path, record: dict[str, Any]) -> None:
             figure.savefig(drawn, format=suffix, dpi=dpi, metadata=metadata[suffix])
             stored = {"png": _of_few_colors, "svg": _of_short_numbers}.get(suffix, io.BytesIO.getvalue)
             contents[suffix] = stored(drawn)
-    files = {suffix: _store(target.with_suffix(f".{suffix}"), content) for suffix, content in contents.items()}
-    _store(target.with_suffix(".json"), as_json(record | {"files": files}))
+    for suffix, content in contents.items():
+        paths.write(target.with_suffix(f".{suffix}"), content)
+    files = {suffix: digest(content) for suffix, content in contents.items()}
+    paths.write(target.with_suffix(".json"), as_json(record | {"files": files}))
 
 
 def _of_few_colors(png: io.BytesIO) -> bytes:
@@ -290,24 +281,16 @@ def manifest(folder: Path | None = None) -> list[dict[str, Any]]:
 def read_json(path: Path) -> dict[str, Any]:
     """What a sidecar holds, or nothing where it is missing or damaged: then the figure is drawn anew."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
         return {}
-    return content if isinstance(content, dict) else {}
 
 
-def as_json(content: Any) -> bytes:
+def as_json(content: Any) -> str:
     """JSON as it is committed: two spaces, readable symbols, a newline at the end."""
-    return (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
 def digest(content: bytes) -> str:
     """The start of the sha256 of a file's content."""
     return hashlib.sha256(content).hexdigest()[:16]
-
-
-def _store(path: Path, content: bytes) -> str:
-    """Write a file whole or not at all; its digest."""
-    with paths.atomic(path) as partial:
-        partial.write_bytes(content)
-    return digest(content)

@@ -1,7 +1,7 @@
 """One look for every figure: the style sheet, the widths of a paper, and who has which colour."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
@@ -103,35 +103,23 @@ def in_order(names: Iterable[str]) -> list[str]:
 def override(*styles: Style) -> None:
     """Put style sheets or rcParams on top of the project's, for all figures drawn and saved from now on.
 
-    Mathematics is set in the family of the text, unless a style names `mathtext.fontset`.
-
     Args:
         styles: Style sheets or rcParams that matplotlib knows (or UsageError); none for the project's own.
 
-    >>> override({"font.family": "serif"})
+    >>> override({"font.family": "serif", "mathtext.fontset": "dejavuserif"})
     >>> override()  # back to the project's own
     """
     try:
-        with plt.style.context([_sheets[0]], after_reset=True):
-            family, fontset = plt.rcParams["font.family"], plt.rcParams["mathtext.fontset"]
-            plt.style.use([*styles])
+        with plt.style.context([_sheets[0], *styles], after_reset=True):
             findfont(FontProperties(), fallback_to_default=False)
-            own = plt.rcParams["font.family"]
-            kept = own == family or plt.rcParams["mathtext.fontset"] != fontset
     except (KeyError, OSError, ValueError) as error:
         raise UsageError(f"matplotlib cannot draw in this style: {str(error).splitlines()[0]}") from error
-    slants = {"rm": "", "it": ":italic", "bf": ":bold", "cal": ":italic", "sf": ""}
-    letters = {f"mathtext.{name}": own[0] + slant for name, slant in slants.items()}
-    # a text keeps the name of its font set, but not the letters of "custom", where it is drawn without this style
-    letters["mathtext.fontset"] = "dejavuserif" if own == ["serif"] else "custom"
-    _sheets[1:] = styles if kept else [letters, *styles]
+    _sheets[1:] = styles
 
 
-@contextmanager
-def context() -> Iterator[None]:
-    """The style sheet alone: what a matplotlibrc or a notebook's backend changed is put aside."""
-    with plt.style.context(_sheets, after_reset=True):
-        yield
+def context() -> AbstractContextManager[None]:
+    """The style sheets alone: what a matplotlibrc or a notebook's backend changed is put aside."""
+    return plt.style.context(_sheets, after_reset=True)
 
 
 def use_style() -> None:

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 
 from nlstm_lab import figures, probes
@@ -104,22 +103,6 @@ def test_a_style_that_matplotlib_does_not_know_is_refused_at_once(sheet):
         figures.override(sheet)
     with style.context():
         assert dict(mpl.rcParams) == before
-
-
-def test_mathematics_follows_the_text_unless_it_is_named():
-    try:
-        figures.override({"font.family": "serif"})
-        with style.context():
-            drawn = Figure().text(0, 0, "$c_t$")
-        assert drawn.get_math_fontfamily() == "dejavuserif"  # wherever it is shown
-        figures.override({"font.family": "monospace"})
-        with style.context():
-            assert mpl.rcParams["mathtext.it"] == "monospace:italic"
-        figures.override({"font.family": "serif", "mathtext.fontset": "stix"})
-        with style.context():
-            assert mpl.rcParams["mathtext.fontset"] == "stix"
-    finally:
-        figures.override()
 
 
 @style.styled
