@@ -20,25 +20,26 @@ What these arguments mean wherever they are taken:
     top: Whether no layer is above this one.
 """
 
-from torch import nn
-from torch.serialization import add_safe_globals
-
 from nlstm_lab.cells import fast
 from nlstm_lab.cells.base import Cache, Cell, Hook, hooked
-from nlstm_lab.cells.baselines import ClockworkRNN, ClockworkRNNCell, LayerNormLSTM, LayerNormLSTMCell
+from nlstm_lab.cells.baselines import (
+    GRU,
+    RNN,
+    ClockworkRNN,
+    ClockworkRNNCell,
+    GRUCell,
+    LayerNormLSTM,
+    LayerNormLSTMCell,
+    RNNCell,
+)
 from nlstm_lab.cells.fast import hmlstm as _hmlstm
 from nlstm_lab.cells.fast import nested as _nested
 from nlstm_lab.cells.fast.computing import precision
 from nlstm_lab.cells.hierarchical import HierarchicalRNN, HierarchicalRNNCell
 from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell, Operation
-from nlstm_lab.cells.lstm import LSTM, GuardedLSTMCell, LSTMCell
+from nlstm_lab.cells.lstm import LSTM, LSTMCell
 from nlstm_lab.cells.nested import Addition, NestedLSTM, NestedLSTMCell
 from nlstm_lab.cells.recurrent import Recurrent
-from nlstm_lab.cells.rnn import GRU, RNN, GRUCell, RNNCell
-
-# `torch.load` asks to trust a whole network's class, and not what is inside, which as it is loaded runs no code
-add_safe_globals([nn.ModuleList, nn.ParameterList, nn.LayerNorm, RNNCell, LSTMCell, GuardedLSTMCell, GRUCell, Addition])
-add_safe_globals([NestedLSTMCell, LayerNormLSTMCell, ClockworkRNNCell, HierarchicalRNNCell, HMLSTMCell])
 
 # what is unrolled by a faster way than the loop over its readable step
 fast.WAYS |= {LSTMCell: _nested.unroll_lstm, NestedLSTMCell: _nested.unroll, HMLSTM: _hmlstm.read}

@@ -1,17 +1,25 @@
-"""What the steps of all cell types share: `Cell.recur`, written once, readably, which every faster path equals."""
+"""What the steps of all cell types share: `Cell.recur`, written once, readably, which every faster path equals.
+
+Initializations, gate block by gate block, in the order of the rows of a matrix:
+
+`nested_lstm`: Nested LSTMs, section 4: the matrices that take the input vector Glorot uniform, every other one
+orthogonal. `glorot`: every matrix Glorot uniform. `madsen`: Glorot uniform as the article's cells start, whose
+framework keeps the matrices of several gates, for the input and for the hidden state, in one kernel [inputs, outputs],
+and draws it as one. `torch`: everything, biases included, uniform within 1 / sqrt(hidden_size), as `torch.nn.LSTM`
+starts.
+"""
 
 import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.checks import checked_input, checked_state, finite, positive, switch
+from nlstm_lab.cells.checks import checked_input, checked_state, choice, finite, positive, switch
 from nlstm_lab.errors import UsageError
 
 State = tuple[Tensor, ...]
@@ -20,6 +28,8 @@ Device = torch.device | str | int | None
 # "memory.c" and so on. A memory's state is called c. What a hook returns is what the step goes on with; None: the value
 # itself. Training judges its cells where i, f and g are shown too; a probe that is about a gate needs that one.
 Hook = Callable[[str, Tensor], Tensor | None]
+Initialization = Literal["nested_lstm", "glorot", "madsen", "torch"]
+RECORDED = {"nested_lstm": "paper", "madsen": "tensorflow"}  # what records call them, whose digests stay as they are
 
 
 def hooked(hook: Hook | None, name: str, value: Tensor) -> Tensor:
@@ -48,17 +58,6 @@ class Cache:
         self.values.setdefault(name, []).append(value)
         return value
 
-    def stacked(self, layout: Callable[[Tensor], Tensor] = lambda tensor: tensor) -> dict[str, Any]:
-        """Stack every value over the steps, with a `layout`; a nested memory's are a dictionary under "memory"."""
-        whole: dict[str, Any] = {}
-        for name, values in self.values.items():
-            *path, last = name.split(".")
-            place = whole
-            for part in path:
-                place = place.setdefault(part, {})
-            place[last] = layout(torch.stack(values))
-        return whole
-
 
 def memory_names(num_layers: int, depth: int) -> list[str]:
     """Name the memories of a network, `depth` in each layer, layer by layer, outermost first.
@@ -68,25 +67,20 @@ def memory_names(num_layers: int, depth: int) -> list[str]:
     >>> memory_names(2, 2), memory_names(1, 4)[1:]
     (['layer 1 outer', 'layer 1 inner', 'layer 2 outer', 'layer 2 inner'], ['inner 1', 'inner 2', 'inner 3'])
     """
-    if depth == 1:
-        return ["cell"] if num_layers == 1 else [f"layer {k + 1}" for k in range(num_layers)]
-    known = {2: ["outer", "inner"], 3: ["outer", "middle", "inner"]}
+    known = {1: [""], 2: ["outer", "inner"], 3: ["outer", "middle", "inner"]}
     names = known.get(depth) or ["outer", *(f"inner {k}" for k in range(1, depth))]
-    return names if num_layers == 1 else [f"layer {k + 1} {name}" for k in range(num_layers) for name in names]
+    layers = [""] if num_layers == 1 else [f"layer {k + 1}" for k in range(num_layers)]
+    return [f"{layer} {name}".strip() or "cell" for layer in layers for name in names]
 
 
 def memories(layers: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """What was traced of the layers, flattened into one for each memory that has a state `c`, by name."""
-    nested: list[dict[str, Any]] = []
-    depth = 0
+    """What was traced of the layers, one for each memory that has a state `c`, by name, with what is inside it."""
+    found: list[dict[str, Any]] = []
     for layer in layers:
-        inside: Any = layer
-        depth = 0
-        while inside and "c" in inside:
-            nested.append(inside)
-            depth += 1
-            inside = inside.get("memory")
-    return dict(zip(memory_names(len(layers), depth), nested, strict=True)) if depth else {}
+        while "c" in layer:
+            found.append(layer)
+            layer = {name.removeprefix("memory."): layer[name] for name in layer if name.startswith("memory.")}
+    return dict(zip(memory_names(len(layers), len(found) // len(layers)), found, strict=True)) if found else {}
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -207,15 +201,49 @@ class Cell(Module, ABC):
         further: Any = {name: tensor[around] for name, tensor in beside.items() if tensor is not None}
         return self.pack(tuple(tensor[inside] for tensor in self.recur(self.project(x), first, **further)))
 
-    def _load_from_state_dict(self, state_dict: Mapping[str, Tensor], prefix: str, *rest: Any) -> None:
-        """Raise ValueError before weights are loaded that would silently turn every output into NaN."""
-        for name, _parameter in self.named_parameters():
-            if torch.isnan(state_dict.get(prefix + name, torch.zeros(()))).any():
-                raise ValueError(f"{prefix}{name} must hold numbers, but NaN is among those to load")
-        super()._load_from_state_dict(state_dict, prefix, *rest)
-
     def extra_repr(self) -> str:
         return f"{self.input_size}, {self.hidden_size}"
+
+
+def scheme(name: str) -> Initialization:
+    """The initialization of that name, today's or a record's; ValueError: there is none."""
+    today = {recorded: known for known, recorded in RECORDED.items()}.get(name, name)
+    return choice("initialization", today, Initialization)  # type: ignore[no-any-return]
+
+
+@torch.no_grad()
+def fill(
+    parameter: Tensor,
+    initialization: Initialization,
+    *,
+    takes_input: bool,
+    hidden_size: int,
+    fans: Sequence[int] | None = None,
+) -> None:
+    """Fill a matrix [gates * hidden_size, columns] in place, gate block by gate block, or a bias, zero but torch's.
+
+    Half precision is drawn in float32 and rounded.
+
+    Args:
+        fans: Of each block in turn, inputs plus outputs of its kernel.
+    """
+    if parameter.dtype in (torch.float16, torch.bfloat16):
+        drawn = parameter.float()
+        fill(drawn, initialization, takes_input=takes_input, hidden_size=hidden_size, fans=fans)
+        parameter.copy_(drawn)
+        return
+    blocks = torch.split(parameter, hidden_size)
+    for block, fan in zip(blocks, fans or [sum(parameter.shape)] * len(blocks), strict=True):
+        if initialization == "torch":
+            nn.init.uniform_(block, -1 / math.sqrt(hidden_size), 1 / math.sqrt(hidden_size))
+        elif parameter.dim() == 1:
+            nn.init.zeros_(block)
+        elif initialization == "madsen":
+            nn.init.uniform_(block, -math.sqrt(6 / fan), math.sqrt(6 / fan))
+        elif initialization == "glorot" or takes_input:
+            nn.init.xavier_uniform_(block)
+        else:
+            nn.init.orthogonal_(block)
 
 
 class GatedCell(Cell):
@@ -237,13 +265,13 @@ class GatedCell(Cell):
         gate_bias: Mapping[str, float] | None = None,
         further_rows: int = 0,
         takes_input: bool = True,
-        initialization: init.Initialization = "nested_lstm",
+        initialization: Initialization = "nested_lstm",
         device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size)
         self.takes_input, self.gates = takes_input, gates or self.gates
-        self.initialization, self.gate_bias = init.scheme(initialization), dict(gate_bias or {})
+        self.initialization, self.gate_bias = scheme(initialization), dict(gate_bias or {})
         for gate, value in self.gate_bias.items():
             finite("forget_bias" if gate == "f" else "gate_bias", value)
         new: Any = {"device": device, "dtype": dtype}
@@ -253,7 +281,7 @@ class GatedCell(Cell):
         self.bias = nn.Parameter(torch.empty(rows, **new)) if switch("bias", bias) else None
 
     def fans(self) -> list[int]:
-        """Of each block of rows, the inputs and outputs of its kernel (`initialization.fill`): here one for all."""
+        """Of each block of rows, the inputs and outputs of its kernel (`fill`): here one for all."""
         rows = len(self.weight_ih)
         return [self.input_size + self.hidden_size + rows] * math.ceil(rows / self.hidden_size)
 
@@ -263,7 +291,7 @@ class GatedCell(Cell):
             if isinstance(parameter := getattr(self, name, None), Tensor):
                 fans = self.fans() if name in ("weight_ih", "weight_hh") else None
                 takes_input = self.takes_input and name == "weight_ih"
-                init.fill(parameter, self.initialization, takes_input=takes_input, hidden_size=size, fans=fans)
+                fill(parameter, self.initialization, takes_input=takes_input, hidden_size=size, fans=fans)
         if self.bias is not None:
             with torch.no_grad():
                 for gate, value in self.gate_bias.items():

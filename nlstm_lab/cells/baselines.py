@@ -1,16 +1,140 @@
-"""Two baselines of the HM-RNN paper: the layer-normalized LSTM, and the clockwork RNN, also layer-normalized."""
+"""The documents' baselines: the vanilla network and the GRU of Madsen's article, the layer-normalized LSTM and the
+clockwork RNN, also layer-normalized, of the HM-RNN paper.
+"""
 
 import itertools
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import GatedCell, Hook, State, gates, hooked, product
-from nlstm_lab.cells.checks import positive
-from nlstm_lab.cells.recurrent import Recurrent
+from nlstm_lab.cells.base import GatedCell, Hook, State, fill, gates, hooked, product
+from nlstm_lab.cells.checks import choice, positive
+from nlstm_lab.cells.recurrent import Exchangeable, Recurrent
+
+Nonlinearity = Literal["tanh", "relu"]
+Reset = Literal["before", "after"]
+
+
+class RNNCell(GatedCell):
+    """Computes one step of a vanilla network, h_t = sigma(W x_t + U h_{t-1} + b).
+
+    Shapes: input [B, input_size], h [B, hidden_size], returns the new h. `nonlinearity` as in `RNN`.
+    """
+
+    gates = ("h",)
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: Nonlinearity = "tanh", **options: Any
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, **options)
+        self.nonlinearity = choice("nonlinearity", nonlinearity, Nonlinearity)
+        self.reset_parameters()
+
+    def recur(self, projected: Tensor, state: State, hook: Hook | None = None) -> State:
+        sigma = torch.tanh if self.nonlinearity == "tanh" else torch.relu
+        summed = hooked(hook, "preactivation", projected + state[0] @ self.weight_hh.t())
+        return (hooked(hook, "h", sigma(summed)),)
+
+
+class RNN(Exchangeable):
+    """Unrolls a vanilla network's layers over time: `output, h_n = RNN(input_size, hidden_size)(input, h_0)`.
+
+    Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size]. The arguments' order is that of `torch.nn.RNN`.
+
+    Args:
+        nonlinearity: sigma: "tanh" or "relu".
+
+    >>> import torch, nlstm_lab as lab
+    >>> theirs, x = torch.nn.RNN(10, 20), torch.randn(5, 3, 10)
+    >>> torch.allclose(lab.cells.RNN.from_torch(theirs)(x)[0], theirs(x)[0], atol=1e-6)
+    True
+    """
+
+    cell_class = RNNCell
+    torch_class = nn.RNN
+    shared = (*Exchangeable.shared, "nonlinearity")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: Nonlinearity = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        **options: Any,
+    ) -> None:
+        torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
+        super().__init__(*torchs, nonlinearity=nonlinearity, **options)
+
+
+class GRUCell(GatedCell):
+    """Computes one step of a gated recurrent unit (Cho et al. 2014).
+
+    The reset gate acts on h_{t-1} before the candidate's matrix (the article's equations, one bias a gate) or after it
+    (`torch.nn.GRU`, with a second bias `bias_hh` inside the reset). Rows of the matrices hold r, u and the candidate g,
+    torch's order; u = 1 keeps the old state, as at first: the biases of r and u start at 1.
+
+    Shapes: input [B, input_size], h [B, hidden_size], returns the new h. `reset` as in `GRU`.
+    """
+
+    gates = ("r", "u", "g")
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, *, reset: Reset = "before", **options: Any
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, gate_bias={"r": 1.0, "u": 1.0}, **options)
+        self.reset = choice("reset", reset, Reset)
+        after = self.bias is not None and reset == "after"
+        self.bias_hh = nn.Parameter(torch.empty_like(self.weight_hh[:, 0])) if after else None
+        self.reset_parameters()
+
+    def fans(self) -> list[int]:
+        inputs = self.input_size + self.hidden_size
+        return [inputs + 2 * self.hidden_size] * 2 + [inputs + self.hidden_size]  # r and u share one, g has its own
+
+    def recur(self, projected: Tensor, state: State, hook: Hook | None = None) -> State:
+        (h,) = state
+        size = 2 * self.hidden_size
+        if self.reset == "before":
+            r, u = self._gates(projected[..., :size] + h @ self.weight_hh[:size].t(), hook)
+            g = torch.tanh(projected[..., size:] + (r * h) @ self.weight_hh[size:].t())
+        else:
+            recurrent = h @ self.weight_hh.t() if self.bias_hh is None else h @ self.weight_hh.t() + self.bias_hh
+            r, u = self._gates(projected[..., :size] + recurrent[..., :size], hook)
+            g = torch.tanh(projected[..., size:] + r * recurrent[..., size:])
+        g = hooked(hook, "g", g)
+        return (hooked(hook, "h", (1 - u) * g + u * h),)
+
+    @staticmethod
+    def _gates(summed: Tensor, hook: Hook | None) -> tuple[Tensor, Tensor]:
+        summed = hooked(hook, "preactivation", summed)  # of r and u: the candidate's needs r first
+        r, u = torch.sigmoid(summed).chunk(2, dim=-1)
+        return hooked(hook, "r", r), hooked(hook, "u", u)
+
+
+class GRU(Exchangeable):
+    """Unrolls gated recurrent units over time: `output, h_n = GRU(input_size, hidden_size)(input, h_0)`.
+
+    Shapes as in `Recurrent`; h_n [num_layers, B, hidden_size].
+
+    Args:
+        reset: Whether the reset gate acts "before" the candidate's matrix, as the article has it, or "after", as torch.
+
+    >>> import torch, nlstm_lab as lab
+    >>> theirs, x = torch.nn.GRU(10, 20), torch.randn(5, 3, 10)
+    >>> torch.allclose(lab.cells.GRU.from_torch(theirs)(x)[0], theirs(x)[0], atol=1e-6)
+    True
+    """
+
+    cell_class = GRUCell
+    torch_class = nn.GRU
+    as_torch: ClassVar[dict[str, Any]] = {"reset": "after"}
 
 
 class LayerNormLSTMCell(GatedCell):
@@ -109,7 +233,7 @@ class ClockworkRNNCell(GatedCell):
     def reset_parameters(self) -> None:
         super().reset_parameters()
         for block in self.weight_hh:
-            init.fill(block, self.initialization, takes_input=False, hidden_size=self.hidden_size)
+            fill(block, self.initialization, takes_input=False, hidden_size=self.hidden_size)
         if self.gain is not None:
             nn.init.ones_(self.gain)
 

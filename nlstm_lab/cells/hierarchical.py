@@ -23,8 +23,8 @@ class MultiscaleCell(GatedCell):
     state_names = ("h", "c", "z")
     gates = ("i", "f", "g", "o")
 
-    def __init__(self, *sizes: Any, top: bool, forget_bias: float, top_down: bool = True, **options: Any) -> None:
-        super().__init__(*sizes, gate_bias={"f": forget_bias}, **options)
+    def __init__(self, *sizes: Any, top: bool = False, top_down: bool = True, **options: Any) -> None:
+        super().__init__(*sizes, **options)
         self.top = top
         self.weight_th = nn.Parameter(torch.empty_like(self.weight_hh)) if top_down and not top else None
 
@@ -34,16 +34,6 @@ class MultiscaleCell(GatedCell):
 
     def project(self, x: Tensor) -> Tensor:
         return product(x, self.weight_ih)  # without the bias, which z of the layer below does not gate
-
-    def forward(
-        self, input: Tensor, hx: Any = None, z_below: Tensor | None = None, h_above: Tensor | None = None, **beside: Any
-    ) -> Any:
-        """One step: the new state, given `hx`, the last one, z_t of the layer below (1 if None), h_{t-1} of that above.
-
-        Args:
-            beside: What else the step takes, as a `boundary`.
-        """
-        return super().forward(input, hx, z_below=z_below, h_above=h_above, **beside)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}{', top' if self.top else ''}"
@@ -97,16 +87,9 @@ class HierarchicalRNNCell(MultiscaleCell):
     shown = ("active",)
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        *,
-        top: bool = False,
-        forget_bias: float = 1.0,
-        **options: Any,
+        self, input_size: int, hidden_size: int, bias: bool = True, *, forget_bias: float = 1.0, **options: Any
     ) -> None:
-        super().__init__(input_size, hidden_size, bias, forget_bias=forget_bias, top=top, **options)
+        super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **options)
         self.reset_parameters()
 
     def recur(

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from nlstm_lab.cells.base import GatedCell, Hook, State, gates, hooked
 from nlstm_lab.cells.checks import choice
-from nlstm_lab.cells.rnn import Exchangeable
+from nlstm_lab.cells.recurrent import Exchangeable
 
 CandidateStart = Literal["drawn", "identity"]
 Guard = Literal["coupled", "refined", "clipped", "normalized"]

@@ -6,8 +6,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells import initialization as init
-from nlstm_lab.cells.base import Cell, Device, GatedCell, Hook, State, gates, hooked
+from nlstm_lab.cells.base import Cell, Device, GatedCell, Hook, Initialization, State, gates, hooked
 from nlstm_lab.cells.checks import choice, finite, positive
 from nlstm_lab.cells.lstm import Guard, GuardedLSTMCell, LSTMCell
 from nlstm_lab.cells.recurrent import Recurrent
@@ -197,7 +196,7 @@ class NestedLSTM(Recurrent):
         inner_chrono: int | None = None,
         inner_cell: InnerCell = "lstm",
         memory: Memory | None = None,
-        initialization: init.Initialization = "nested_lstm",
+        initialization: Initialization = "nested_lstm",
         device: Device = None,
         dtype: torch.dtype | None = None,
     ) -> None:

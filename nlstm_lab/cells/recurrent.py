@@ -3,7 +3,7 @@
 import itertools
 import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import torch
 import torch.nn.functional as F
@@ -84,11 +84,6 @@ class Recurrent(Module):
         return make(input_size, self.hidden_size, bias=self.bias, **options)  # type: ignore[no-any-return]
 
     @property
-    def mode(self) -> str:
-        """The kind of the network, as of torch's recurrent modules."""
-        return type(self).__name__
-
-    @property
     def all_weights(self) -> list[list[nn.Parameter]]:
         """The parameters of each layer, lowest first."""
         return [list(cell.parameters()) for cell in self.cells]
@@ -123,8 +118,8 @@ class Recurrent(Module):
             hooks: One for each layer, lowest first, that sees and may replace every value at every step (`Hook`).
 
         Returns:
-            Output, last state, and a dictionary a layer, of tensors laid out as the output is: [T, B, hidden_size]; a
-            nested memory's are a dictionary of their own under "memory".
+            Output, last state, and a dictionary a layer, of tensors laid out as the output is, [T, B, hidden_size], by
+            the names that hooks are given: what a nested memory has is called "memory.c" and so on.
         """
         return self._trace(input, hx, hooks)
 
@@ -172,7 +167,11 @@ class Recurrent(Module):
         caches = [Cache(hook) for hook in hooks or self.num_layers * (None,)]
         output, last = self._forward_padded(input, state, caches, **beside)
         unbatched = output.dim() == 2
-        return output, last, [cache.stacked(lambda tensor: self._returned(tensor, unbatched)) for cache in caches]
+        layers = [
+            {name: self._returned(torch.stack(values), unbatched) for name, values in cache.values.items()}
+            for cache in caches
+        ]
+        return output, last, layers
 
     def _forward_packed(self, input: PackedSequence, state: Any, **beside: Any) -> Any:
         """Runs of steps with equally many sequences, longest first; `beside`: what else `run` needs, packed alike."""
@@ -239,3 +238,61 @@ class Recurrent(Module):
 def _rows(states: list[State], rows: slice | Tensor | int | None) -> list[State]:
     """Of every part of every layer's state these rows of the batch; None puts a batch around a single row."""
     return [tuple(tensor[rows] for tensor in state) for state in states]
+
+
+class Exchangeable(Recurrent):
+    """A network with a counterpart in `torch.nn`, whose two biases are kept as their sum where they act as one."""
+
+    torch_class: ClassVar[Any]  # of nn.RNN, nn.LSTM and nn.GRU
+    shared: ClassVar[tuple[str, ...]] = ("num_layers", "bias", "batch_first", "dropout")  # arguments of both
+    as_torch: ClassVar[dict[str, Any]] = {}  # arguments with which this class computes what torch's does
+
+    @classmethod
+    def from_torch(cls, module: nn.RNNBase) -> Self:
+        """Copy the weights of a `module` of torch that runs in one direction, on its device and of its type.
+
+        Raises:
+            TypeError: The module is of another class than `torch_class`.
+            ValueError: It has two directions or a projection.
+        """
+        if not isinstance(module, cls.torch_class):
+            raise TypeError(f"module must be a torch.nn.{cls.torch_class.__name__}, not {type(module).__name__}")
+        if module.bidirectional or module.proj_size:
+            raise ValueError("module must read in one direction without projection: bidirectional=False, proj_size=0")
+        options = {name: getattr(module, name) for name in cls.shared} | cls.as_torch
+        like = module.weight_ih_l0
+        network = cls(module.input_size, module.hidden_size, **options, device=like.device, dtype=like.dtype)
+        ours, two = {}, getattr(network.cells[0], "bias_hh", None) is not None
+        for k in range(module.num_layers):  # by attribute, which weight norm and its like compute
+            for name in ("weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if module.bias else [])):
+                ours[f"layers.{k}.{'bias' if name == 'bias_ih' else name}"] = getattr(module, f"{name}_l{k}").detach()
+            if module.bias and not two:
+                ours[f"layers.{k}.bias"] = ours[f"layers.{k}.bias"] + ours.pop(f"layers.{k}.bias_hh")
+        network.load_state_dict(ours)
+        return network.train(module.training)
+
+    def to_torch(self) -> nn.RNNBase:
+        """Make the counterpart in `torch.nn` with a copy of the weights, on their device and of their type.
+
+        Raises:
+            ValueError: The counterpart cannot compute the same.
+        """
+        cell = self.cells[0]
+        if self.all_layers or cell.initial is not None:
+            raise ValueError(
+                "all_layers must be False and the initial state zero: torch.nn learns none, and returns the last layer"
+            )
+        for name, wanted in self.as_torch.items():
+            if (own := getattr(cell, name)) != wanted:
+                raise ValueError(f"{name} must be {wanted!r} for torch.nn to compute the same, not {own!r}")
+        options = {name: getattr(self if hasattr(self, name) else cell, name) for name in self.shared}
+        like = {"device": cell.like.device, "dtype": cell.like.dtype}
+        module: nn.RNNBase = self.torch_class(self.input_size, self.hidden_size, **options, **like)
+        theirs, two = {}, getattr(cell, "bias_hh", None) is not None
+        for name, weight in self.state_dict().items():
+            _layers, k, parameter = name.split(".")
+            theirs[f"{'bias_ih' if parameter == 'bias' else parameter}_l{k}"] = weight
+            if parameter == "bias" and not two:
+                theirs[f"bias_hh_l{k}"] = torch.zeros_like(weight)
+        module.load_state_dict(theirs)
+        return module.train(self.training)

@@ -167,7 +167,8 @@ def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
     model = experiment.model
     if (recurrent := CELL_TYPES.get(model.cell_type)) is None:
         raise UsageError(f"{model.cell_type!r} is no cell type here: import it by lab.models.cell_type('module:Class')")
-    accepted = inspect.signature(recurrent).parameters | inspect.signature(recurrent.cell_class).parameters
+    signatures = map(inspect.signature, (recurrent, recurrent.cell_class))
+    accepted = {"initialization"}.union(*(signature.parameters for signature in signatures))
     if flag not in accepted:
         raise UsageError(
             f"{experiment.name!r} has no flag {flag!r}; its cell type has {', '.join(sorted(accepted))}, and the "

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nlstm_lab.cells.initialization import RECORDED
+from nlstm_lab.cells.base import RECORDED
 from nlstm_lab.datasets.base import Mixture, Symbols, Task, Vectors, Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.settings import ADDED, check, plain

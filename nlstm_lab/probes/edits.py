@@ -257,7 +257,7 @@ def run(
     if logits is not None:
         logits = logits[:, 0] if lengths is None else logits.transpose(0, 1)
     stacked = {name: torch.cat([values[name] for values in kept]) for name in kept[0]}
-    leaks = [not record.get("memory") for record in memories(layers).values()]
+    leaks = ["memory.h" not in record for record in memories(layers).values()]
     return Reading(logits, stacked, lambda arrays: labelled(model, arrays, codes, lengths, leaks, ""))
 
 

@@ -88,7 +88,7 @@ def trace(
     if begun and known is not None:
         for name, array in arrays.items():
             array[:begun] = known[name].values[:begun, None]
-    leaks = [not record.get("memory") for record in memories(layers).values()]
+    leaks = ["memory.h" not in record for record in memories(layers).values()]
     return labelled(model, arrays, codes, lengths, leaks, run)
 
 

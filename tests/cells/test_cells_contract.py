@@ -199,11 +199,8 @@ def test_trace_names_every_gate_and_state_and_changes_nothing(make):
     for k, layer in enumerate(layers):
         assert named <= set(layer)
         assert torch.equal(layer["h"][-1], parts(last)[0][k])
-        memory = layer
-        while "memory" in memory:
-            memory = memory.pop("memory")
-            inner = (tensor.shape for name, tensor in memory.items() if name not in ("memory", "preactivation"))
-            assert set(inner) == {(T, B, H)}
+        inner = (value.shape for name, value in layer.items() if "memory." in name and "preactivation" not in name)
+        assert set(inner) <= {(T, B, H)}
         assert all(tensor.shape[:2] == (T, B) for tensor in layer.values())
 
 
@@ -211,10 +208,9 @@ def test_trace_of_nested_memories_agrees_with_the_states():
     unit = built(partial(NestedLSTM, depth=3), batch_first=True)
     _output, (_h, memories), layers = unit.trace(torch.randn(B, T, D, dtype=torch.float64))
     for k, layer in enumerate(layers):
-        inner = layer["memory"]
-        for depth, c in enumerate((layer["c"], inner["c"], inner["memory"]["c"])):
-            assert torch.equal(c[:, -1], memories[k, depth])
-        assert torch.equal(inner["h"], layer["c"])  # equation 15
+        for depth, name in enumerate(("c", "memory.c", "memory.memory.c")):
+            assert torch.equal(layer[name][:, -1], memories[k, depth])
+        assert torch.equal(layer["memory.h"], layer["c"])  # equation 15
 
 
 @every_unit

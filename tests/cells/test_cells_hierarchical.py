@@ -68,11 +68,11 @@ def test_a_new_segment_forgets_the_layers_own_past_and_hears_the_layer_above():
     cell = HierarchicalRNNCell(D, H)
     x, h, c, above = (torch.randn(B, n) for n in (D, H, H, H))
     ended, now = torch.ones(B), torch.ones(B)
-    new = cell(x, (h, c, ended), now, above)
-    other_past = cell(x, (c, h, ended), now, above)
+    new = cell(x, (h, c, ended), z_below=now, h_above=above)
+    other_past = cell(x, (c, h, ended), z_below=now, h_above=above)
     assert all(map(torch.equal, new, other_past))
-    assert not torch.isclose(new[0], cell(x, (h, c, ended), now, -above)[0]).any()
-    waiting = cell(x, (h, c, ended), 0 * now, above)
+    assert not torch.isclose(new[0], cell(x, (h, c, ended), z_below=now, h_above=-above)[0]).any()
+    waiting = cell(x, (h, c, ended), z_below=0 * now, h_above=above)
     assert all(map(torch.equal, waiting, (h, c, ended)))
 
 

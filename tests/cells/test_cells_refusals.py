@@ -8,7 +8,6 @@ from nlstm_lab.cells import (
     GRU,
     HMLSTM,
     LSTM,
-    RNN,
     ClockworkRNN,
     ClockworkRNNCell,
     HierarchicalRNN,
@@ -130,12 +129,3 @@ def test_refusals_of_boundaries():
     for input, boundaries, error, message in cases:
         with pytest.raises(error, match=message):
             HierarchicalRNN(D, H, 3)(input, boundaries)
-
-
-@pytest.mark.parametrize("make", [RNN, LSTM, GRU, LayerNormLSTM, ClockworkRNN, NestedLSTM, HMLSTM])
-def test_weights_with_nan_are_not_loaded(make):
-    unit = make(D, H, num_layers=L)
-    weights = {name: tensor.clone() for name, tensor in unit.state_dict().items()}
-    weights["layers.1.weight_ih"][0, 0] = float("nan")
-    with pytest.raises(ValueError, match=r"layers\.1\.weight_ih"):
-        unit.load_state_dict(weights)
