@@ -1,10 +1,8 @@
 from .attributing import attribution as attribution
 from .boundary_scores import boundary_information as boundary_information
 from .boundary_scores import flush_effects as flush_effects
-from .boundary_scores import length_counts as length_counts
 from .boundary_scores import on_words as on_words
 from .boundary_scores import segment_scores as segment_scores
-from .boundary_scores import surprisal_since_flush as surprisal_since_flush
 from .boundary_scores import update_costs as update_costs
 from .boundary_scores import word_alignment as word_alignment
 from .death import first_updates as first_updates

@@ -6,7 +6,6 @@ and its predictions were written down before the runs (`data/targets/protocol.md
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import product
 from string import punctuation
 from typing import Any
@@ -21,24 +20,22 @@ from nlstm_lab.datasets import Excerpt, Lines
 from nlstm_lab.datasets.text import WORD, NestedLanguage
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.interventions import ROWS, continuations, effect, predictions
+from nlstm_lab.probes.interventions import continuations, effect, predictions
 from nlstm_lab.probes.reading import encode_symbols, reading, rows, states_at
-from nlstm_lab.probes.records import digest, read, recorded
+from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.seeds import intervals
-from nlstm_lab.probes.segmentation import OPERATIONS, boundaries, together, updates
+from nlstm_lab.probes.segmentation import boundaries, together, updates
 
 Flags = NDArray[np.bool_]  # [T], true where a segment ends
 Window = tuple[int, int]  # how many steps a boundary may come before the true one, and after it
 Truths = Sequence[Mapping[str, Flags]]  # of each text
 Readings = Sequence[xr.Dataset]  # `boundaries` of each text
-Read = tuple[Readings, Truths, Mapping[str, Window]]
 
-LONGEST = 20  # steps since a FLUSH
 DRAWS = 10  # of detectors that are drawn: random ones, and phases of periodic ones
 WINDOWS: Mapping[str, Window] = {"0": (0, 0), "±1": (1, 1), "or one after": (0, 1)}
 NETWORK = "network"
 PIECE = 500  # characters that are judged in one piece, from a zero state, side by side with the others
-MOMENTS, DISTANCE = 60, 20  # at which a FLUSH is turned, and predictions after that
+MOMENTS, DISTANCE = 60, 20  # at which a FLUSH is turned, at most, and predictions after that
 LIMIT = 0.05  # of F1 above chance: boundaries whose interval ends below it do not fall on words
 KINDS = {"withheld": 1.0, "forced": 0.0}  # what z was before it was turned
 
@@ -149,15 +146,13 @@ def mutual_information(one: NDArray[Any], other: NDArray[Any]) -> float:
     return float((joint[there] * np.log2(joint[there] / apart[there])).sum())
 
 
-def beyond_symbol(readings: Readings, truth: Sequence[Flags], seed: int = 0) -> tuple[float, float]:
+def beyond_symbol(readings: Readings, true: Flags, seed: int = 0) -> tuple[float, float]:
     """The bits a step that z of layer 1 and a truth share given the current symbol, and what chance leaves of them."""
-    generator = np.random.default_rng(seed)
-    symbols = np.unique(np.concatenate([one["symbol"].values for one in readings]), return_inverse=True)[1]
-    z, true = np.concatenate([fires(one, 1) for one in readings]), np.concatenate(list(truth))
+    whole, generator = xr.concat(readings, "time"), np.random.default_rng(seed)
+    z, symbols = fires(whole, 1), np.unique(whole["symbol"].values, return_inverse=True)[1]
     shuffled = z.copy()
     for symbol in np.unique(symbols):
-        at = np.flatnonzero(symbols == symbol)
-        shuffled[at] = generator.permutation(z[at])
+        shuffled[symbols == symbol] = generator.permutation(z[symbols == symbol])
     alone = mutual_information(symbols, true)
     given, by_chance = (mutual_information(2 * symbols + flags, true) - alone for flags in (z, shuffled))
     return given, by_chance
@@ -177,16 +172,14 @@ def boundary_information(model: Network, text: Excerpt, seed: int = 0) -> pd.Dat
         One row a layer and truth: bits; beside them what the same boundaries `shuffled` share, what the current
         `symbol` does, and the truth's own `entropy`; rate and base.
     """
-    (readings, truths, _), generator, table = _readings(model, text), np.random.default_rng(seed), []
-    symbols = np.concatenate([reading["symbol"].values for reading in readings])
-    for layer in _detecting(readings):
-        z = np.concatenate([fires(reading, layer) for reading in readings])
-        for name in truths[0]:
-            true = np.concatenate([of_text[name] for of_text in truths])
-            row = {"layer": layer, "truth": name, "bits": mutual_information(z, true)}
-            row["shuffled"] = mutual_information(generator.permutation(z), true)
-            row["symbol"], row["entropy"] = mutual_information(symbols, true), mutual_information(true, true)
-            table.append(row | {"rate": z.mean(), "base": true.mean()})
+    readings, truths, _ = _readings(model, text)
+    whole, generator, table = xr.concat(readings, "time"), np.random.default_rng(seed), []
+    for layer, name in product(_detecting(readings), truths[0]):
+        z, true = fires(whole, layer), np.concatenate([of_text[name] for of_text in truths])
+        row = {"layer": layer, "truth": name, "bits": mutual_information(z, true)}
+        row["shuffled"] = mutual_information(generator.permutation(z), true)
+        row["symbol"], row["entropy"] = mutual_information(whole["symbol"].values, true), mutual_information(true, true)
+        table.append(row | {"rate": z.mean(), "base": true.mean()})
     return pd.DataFrame(table)
 
 
@@ -203,7 +196,7 @@ def word_alignment(model: Network, text: Excerpt, seed: int = 0) -> pd.DataFrame
     truth, within = ("word ends", "0") if isinstance(text.corpus, NestedLanguage) else ("spaces", "or one after")
     scores = judged(readings, [{truth: one[truth]} for one in truths], {within: windows[within]}, seed)
     scores = scores[scores["layer"] == 1].set_index("detector")
-    bits, shuffled = beyond_symbol(readings, [of_text["word ends"] for of_text in truths], seed)
+    bits, shuffled = beyond_symbol(readings, np.concatenate([one["word ends"] for one in truths]), seed)
     row = scores.loc[[NETWORK], ["rate", "base", "f1"]]
     return row.assign(chance=scores["f1"]["random"], bits=bits, shuffled=shuffled)
 
@@ -240,93 +233,51 @@ def update_costs(model: Network, text: Excerpt | Lines) -> pd.DataFrame:
     return pd.concat(counts).groupby("layer").sum().reset_index()
 
 
-@recorded("segment_lengths", piece=PIECE)
-def length_counts(model: Network, text: Excerpt | Lines) -> pd.DataFrame:
-    """Count how long whole segments are: series ("layer 1", or a truth's name), length, count."""
-    readings, truths, _ = _readings(model, text)
-    named = {f"layer {layer}": [fires(reading, layer) for reading in readings] for layer in _detecting(readings)}
-    named |= {name: [of_text[name] for of_text in truths] for name in truths[0]}
-    table: list[tuple[str, int, int]] = []
-    for series, texts in named.items():
-        found = np.unique(np.concatenate([np.diff(np.flatnonzero(flags)) for flags in texts]), return_counts=True)
-        table += [(series, int(length), int(count)) for length, count in zip(*found, strict=True)]
-    return pd.DataFrame(table, columns=["series", "length", "count"])
-
-
-@recorded("since_flush", piece=PIECE)
-def surprisal_since_flush(model: Network, text: Excerpt | Lines) -> pd.DataFrame:
-    """Measure the surprisal of what comes next against the steps since a FLUSH: layer, since, bits, count."""
-    readings, frames = _readings(model, text)[0], []
-    for layer, one in product(_detecting(readings), readings):
-        flushed = one["operation"].sel(layer=layer).values == OPERATIONS.index("FLUSH")
-        steps = np.arange(len(flushed))
-        last = np.maximum.accumulate(np.where(flushed, steps, -1))
-        since = np.where(last < 0, -1, steps - last)[:-1]
-        frames.append(pd.DataFrame({"layer": layer, "since": since, "bits": one["surprise"].values[1:]}))
-    table = pd.concat(frames).query("0 <= since <= @LONGEST")
-    return table.groupby(["layer", "since"])["bits"].agg(bits="mean", count="size").reset_index()
-
-
-def _readings(model: Network, text: Excerpt | Lines) -> Read:
+def _readings(model: Network, text: Excerpt | Lines) -> tuple[Readings, Truths, Mapping[str, Window]]:
     """Pieces of a text, or lines, as the network reads them, their truths, and the windows to judge within."""
-    if not isinstance(text, Excerpt | Lines):
-        raise UsageError(f"text must be an excerpt (lab.datasets.Excerpt) or lines, not {text!r}"[:100])
-    return _read_once(model, digest(model), text)
-
-
-@lru_cache(maxsize=16)  # every measurement of a network, with its weights as they are now, reads the same
-def _read_once(model: Network, weights: str, place: Excerpt | Lines) -> Read:
-    if isinstance(place, Lines):
-        lines = place.read()
+    if isinstance(text, Lines):
+        lines = text.read()
         truths = [{"pen-ups": line[:, 2].numpy() > 0} for line in lines]
         return together(model, lines), truths, {name: WINDOWS[name] for name in ("0", "±1")}
-    text = place.read()
-    cuts = range(0, len(text), PIECE)
-    whole = known_truths(place) if isinstance(place.corpus, NestedLanguage) else text_truths(text)
+    if not isinstance(text, Excerpt):
+        raise UsageError(f"text must be an excerpt (lab.datasets.Excerpt) or lines, not {text!r}"[:100])
+    symbols = text.read()
+    cuts = range(0, len(symbols), PIECE)
+    whole = known_truths(text) if isinstance(text.corpus, NestedLanguage) else text_truths(symbols)
     truths = [{name: flags[start : start + PIECE] for name, flags in whole.items()} for start in cuts]
-    return together(model, [text[start : start + PIECE] for start in cuts]), truths, WINDOWS
+    return together(model, [symbols[start : start + PIECE] for start in cuts]), truths, WINDOWS
 
 
-@recorded("flushes", by=["moments", "distance"])
-def flush_effects(
-    model: Network, text: str | Excerpt, moments: int = MOMENTS, distance: int = DISTANCE
-) -> pd.DataFrame:
+@recorded("flushes", moments=MOMENTS, distance=DISTANCE)
+def flush_effects(model: Network, text: str | Excerpt) -> pd.DataFrame:
     """Turn z_{t-1} of each layer with a detector before step t, at moments spread over a text, and read on beside it.
-
-    Args:
-        moments: How many of each kind, or as many as the text has.
-        distance: Predictions that are compared.
 
     Returns:
         One row a layer, kind and distance (0 is the prediction at step t itself): kl, the divergence of the turned
         network's prediction from the intact one's, and loss_increase, both in nats and means over the moments; number,
-        how many. Kinds: withheld, z was 1 and is made 0, so that in the place of a FLUSH comes an UPDATE or a COPY
-        (equation 2), and nothing comes down (equation 6); forced, z was 0 and is made 1. UsageError where no step
-        function decides on boundaries, or the text is too short.
+        how many, `MOMENTS` or as many as the text has. Kinds: withheld, z was 1 and is made 0, so that in the place of
+        a FLUSH comes an UPDATE or a COPY (equation 2), and nothing comes down (equation 6); forced, z was 0 and is made
+        1. UsageError where no step function decides on boundaries, or the text is too short.
     """
     text = read(text)
     data = boundaries(model, text)
     if data.attrs["boundary"] != "step":
         raise UsageError(f"a step function must decide on a withheld FLUSH; here it is {data.attrs['boundary']}")
     codes = encode_symbols(model, text)
-    if min(moments, distance) < 1 or len(codes) < distance + 3:
-        raise UsageError(f"moments and distance must be positive, and the text of {distance + 3} characters or more")
+    if len(codes) < DISTANCE + 3:
+        raise UsageError(f"the text must have {DISTANCE + 3} characters or more, not {len(codes)}")
     frames = []
-    for layer, (kind, was) in product(data["layer"].values[:-1].tolist(), KINDS.items()):
-        before = fires(data, layer)[: len(codes) - distance - 1]  # z_{t-1}, t - 1 = 0, 1, ...
-        possible = np.flatnonzero(before == was) + 1
-        chosen = possible[np.linspace(0, len(possible) - 1, min(moments, len(possible))).astype(int)].tolist()
-        pieces = []
-        for some in (chosen[k : k + ROWS] for k in range(0, len(chosen), ROWS)):
+    for layer, (kind, was) in product(_detecting([data]), KINDS.items()):
+        possible = np.flatnonzero(fires(data, layer)[: len(codes) - DISTANCE - 1] == was) + 1  # z_{t-1} from t = 1 on
+        chosen = possible[np.linspace(0, len(possible) - 1, min(MOMENTS, len(possible))).astype(int)].tolist()
+        table = pd.DataFrame({"layer": layer, "kind": kind, "number": len(chosen), "distance": range(DISTANCE)})
+        frames.append(table.assign(kl=np.nan, loss_increase=np.nan))
+        if chosen:
             with reading(model):
-                state = states_at(model, codes, some)
-                other = rows(state, range(len(some)))
+                state = states_at(model, codes, chosen)
+                other = rows(state, range(len(chosen)))
                 other[2][layer - 1] = 1 - other[2][layer - 1]
-                x, targets = continuations(codes, some, distance)
-                pieces.append(effect(predictions(model, x, state), predictions(model, x, other), targets))
-        unknown = np.full((distance, 1), np.nan)
-        pieces = pieces or [(unknown, unknown, unknown)]
-        loss, turned, kl = (np.concatenate(column, 1).mean(1) for column in zip(*pieces, strict=True))
-        columns = {"distance": range(distance), "kl": kl, "loss_increase": turned - loss}
-        frames.append(pd.DataFrame({"layer": layer, "kind": kind, "number": len(chosen), **columns}))
+                x, targets = continuations(codes, chosen, DISTANCE)
+                loss, turned, kl = effect(predictions(model, x, state), predictions(model, x, other), targets)
+            frames[-1] = table.assign(kl=kl.mean(1), loss_increase=(turned - loss).mean(1))
     return pd.concat(frames, ignore_index=True)

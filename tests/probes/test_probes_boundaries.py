@@ -18,7 +18,7 @@ from nlstm_lab.datasets import Excerpt
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import MissingRun, UsageError
 from nlstm_lab.models import MixtureDensity, Network
-from nlstm_lab.probes import flush_effects
+from nlstm_lab.probes import boundary_scores
 from nlstm_lab.probes.boundary_scores import judged, text_truths
 from nlstm_lab.probes.records import digest
 from nlstm_lab.probes.segmentation import OPERATIONS, described, from_rows, plain, rows_of, updates
@@ -173,9 +173,14 @@ def test_what_is_read_is_no_surprise_to_a_network_that_predicts_words(hierarchic
         probes.flush_effects(model, text)
 
 
-def first(model, text, **how):
-    """Of the first layer."""
-    return flush_effects(model, text, **how).query("layer == 1")
+@pytest.fixture
+def first(monkeypatch):
+    def of_the_first_layer(model, text, moments, distance):
+        monkeypatch.setattr(boundary_scores, "MOMENTS", moments)
+        monkeypatch.setattr(boundary_scores, "DISTANCE", distance)
+        return boundary_scores.flush_effects(model, text).query("layer == 1")
+
+    return of_the_first_layer
 
 
 def by_kind(table, column="kl"):
@@ -183,7 +188,7 @@ def by_kind(table, column="kl"):
 
 
 @pytest.mark.slow
-def test_a_turned_boundary_costs_what_the_next_predictions_lose(hierarchical, text):
+def test_a_turned_boundary_costs_what_the_next_predictions_lose(hierarchical, text, first):
     model = hierarchical()
     result = first(model, text, moments=1, distance=4)
     codes, z = model.vocabulary.encode(text), probes.boundaries(model, text).z.values[:, 0]
@@ -201,7 +206,7 @@ def test_a_turned_boundary_costs_what_the_next_predictions_lose(hierarchical, te
 
 
 @pytest.mark.slow
-def test_a_flush_that_drops_nothing_and_fetches_nothing_costs_nothing(hierarchical, text):
+def test_a_flush_that_drops_nothing_and_fetches_nothing_costs_nothing(hierarchical, text, first):
     model = hierarchical()
     cell = model.recurrent.cells[0]
     with torch.no_grad():  # layer 1 never keeps its cell, nor hears layer 2: FLUSH and UPDATE are the same
@@ -212,7 +217,7 @@ def test_a_flush_that_drops_nothing_and_fetches_nothing_costs_nothing(hierarchic
     assert result["loss_increase"].abs().max() == 0
 
 
-def test_a_layer_that_never_flushes_has_nothing_to_withhold(hierarchical, text):
+def test_a_layer_that_never_flushes_has_nothing_to_withhold(hierarchical, text, first):
     model = hierarchical()
     with torch.no_grad():
         model.recurrent.cells[0].bias[-1] = -100

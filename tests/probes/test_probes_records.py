@@ -9,12 +9,8 @@ import pytest
 import torch
 
 from nlstm_lab import paths
-from nlstm_lab.cells import HMLSTM
-from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import DamagedFile, UsageError
-from nlstm_lab.probes import update_costs
 from nlstm_lab.probes.records import digest, ensure
-from nlstm_lab.probes.segmentation import boundaries, updates
 
 
 @pytest.fixture(autouse=True)
@@ -79,16 +75,3 @@ def test_bad_requests_and_files_are_refused_in_a_sentence(folder):
         record.write_bytes(damaged)
         with pytest.raises(DamagedFile, match="timescales"):
             ensure("timescales", Mock(return_value=FRAME), seed=0)
-
-
-@pytest.mark.slow
-def test_what_was_read_with_other_weights_is_not_recorded_of_these(network, text, monkeypatch):
-    monkeypatch.setattr(Excerpt, "read", lambda self: text)
-    model, excerpt = network(HMLSTM, num_layers=2, scale=2.5), Excerpt("ptb", "valid", len(text))
-    before = update_costs(model, excerpt)
-    with torch.no_grad():
-        model.recurrent.cells[0].bias.neg_()
-        model.recurrent.cells[0].weight_ih.mul_(3)
-    after = update_costs(model, excerpt)
-    assert not before.equals(after)
-    pd.testing.assert_frame_equal(after, updates(model, boundaries(model, text)))

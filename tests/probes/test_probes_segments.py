@@ -139,21 +139,6 @@ def measured(monkeypatch):
     return made
 
 
-def test_lengths_and_steps_since_a_flush(measured):
-    z = np.zeros((10, 1))
-    z[[1, 4, 6]] = 1
-    operation = np.ones((10, 2))
-    operation[[2, 5, 7], 0] = 2
-    operation[[0, 2, 3], 1] = 0
-    found = reading(z, operation, surprise=np.array([np.nan, *range(1, 10)]))
-    truths = [{"words": np.array([0, 1] * 5, bool)}] * 2
-    lengths = measured(segments.length_counts, [found, found], truths)
-    assert lengths.values.tolist() == [["layer 1", 2, 2], ["layer 1", 3, 2], ["words", 2, 8]]
-    since = measured(segments.surprisal_since_flush, [found], truths[:1]).set_index("since")
-    assert since["count"].tolist() == [3, 3, 1]
-    assert since["bits"].tolist() == [(3 + 6 + 8) / 3, (4 + 7 + 9) / 3, 5]
-
-
 def test_the_symbol_of_a_space_tells_all_of_it_and_shuffled_boundaries_nothing(measured):
     true = np.arange(600) % 6 == 0
     found = reading((true | (np.arange(600) % 2 == 0))[:, None])
