@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from nlstm_lab import paths
 from nlstm_lab.cells import HMLSTM, LSTM, NestedLSTM, precision
 from nlstm_lab.cells.fast import disabled
-from nlstm_lab.cells.fast.computing import compiled, exact_kernels, exact_products, has_bf16, lacking, onednn_is_faster
+from nlstm_lab.cells.fast.computing import compiled, exact_kernels, has_bf16, lacking
 from nlstm_lab.training.state import machine
 from nlstm_lab.training.updating import WARM, aside, captured
 
@@ -92,8 +92,6 @@ def variants(size: Size, device: torch.device) -> Iterator[tuple[str, str, str, 
     bf16 = has_bf16(device)
 
     yield "naive loop", "NestedLSTM", "fp32", naive
-    if device.type == "cpu" and onednn_is_faster():
-        yield "naive loop, oneDNN", "NestedLSTM", "fp32", inside(naive, lambda: exact_products(device))
     if bf16:
         yield "naive loop, autocast", "NestedLSTM", "bf16", inside(naive, autocast)
     for products in ("fp32", "bf16") if bf16 else ("fp32",):
@@ -126,7 +124,6 @@ def measured(size: Size, device: torch.device, rounds: int) -> list[dict[str, An
             "unit": network,
             "products": products,
             "vs_naive": ratio(seconds[0], taken),
-            "vs_naive_onednn": ratio(by_name.get(("naive loop, oneDNN", "fp32")), taken),
             "vs_nn_lstm": ratio(by_name["nn.LSTM" if products == "fp32" else "nn.LSTM, autocast", products], taken),
             "ms": 1e3 * median(taken),
             "gflops": size.gflop / median(taken),

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from nlstm_lab import paths
-from nlstm_lab.cells.fast.computing import exact_products
 from nlstm_lab.training.state import machine
 
 PEAK_SIZE = {"cpu": 1024, "cuda": 8192}  # rows and columns: of a GPU's time for fewer, launching takes the most
@@ -101,13 +100,10 @@ def ratio(theirs: list[float] | None, ours: list[float]) -> float:
 
 
 def product_peak(dtype: torch.dtype, device: torch.device) -> float:
-    """GFLOP/s of a large square product, by the faster library: what no recurrent step can exceed."""
+    """GFLOP/s of a large square product: what no recurrent step can exceed."""
     size = PEAK_SIZE[device.type]
     left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
-    with exact_products(device):
-        with_switch = median(alternate([lambda: left @ right], 5, device)[0])
-    without = median(alternate([lambda: left @ right], 5, device)[0])
-    return 2 * size**3 / 1e9 / min(with_switch, without)
+    return 2 * size**3 / 1e9 / median(alternate([lambda: left @ right], 5, device)[0])
 
 
 def peak_memory(step: Callable[[], Any], device: torch.device) -> int:

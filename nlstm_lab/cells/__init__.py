@@ -32,8 +32,7 @@ from nlstm_lab.cells.baselines import (
     LayerNormLSTMCell,
     RNNCell,
 )
-from nlstm_lab.cells.fast import hmlstm as _hmlstm
-from nlstm_lab.cells.fast import nested as _nested
+from nlstm_lab.cells.fast import layers as _layers
 from nlstm_lab.cells.fast.computing import precision
 from nlstm_lab.cells.hierarchical import HierarchicalRNN, HierarchicalRNNCell
 from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell, Operation
@@ -42,7 +41,7 @@ from nlstm_lab.cells.nested import Addition, NestedLSTM, NestedLSTMCell
 from nlstm_lab.cells.recurrent import Recurrent
 
 # what is unrolled by a faster way than the loop over its readable step
-fast.WAYS |= {LSTMCell: _nested.unroll_lstm, NestedLSTMCell: _nested.unroll, HMLSTM: _hmlstm.read}
+fast.WAYS |= {LSTMCell: _layers.unroll_lstm, NestedLSTMCell: _layers.unroll, HMLSTM: _layers.unroll_hmlstm}
 
 __all__ = [
     "GRU",

@@ -152,9 +152,7 @@ def test_updates_drop_and_readings_do_not(monkeypatch):
 
 
 def test_updates_are_taken_in_the_precision_and_readings_in_fp32(monkeypatch):
-    """By torch's own products, which need no bf16 instructions."""
     monkeypatch.setattr(PRECISION, "has_bf16", lambda device: True)
-    monkeypatch.setattr(PRECISION, "_has_onednn", lambda: False)
     net = network().float()
     seen = watched(net, monkeypatch, lambda: (torch.is_grad_enabled(), PRECISION.product_type(torch.ones(()))))
     fit(net, TrainingConfig(1, 0.01, updates_per_epoch=2), precision="bf16")

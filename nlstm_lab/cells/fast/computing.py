@@ -1,11 +1,8 @@
-"""How the fast paths compute: products in fp32 or bf16 with fp32 states and weights; pointwise functions, compiled.
-
-On a CPU with AVX-512, or without MKL, fp32 products go to oneDNN, up to twice as fast, where it keeps fp32 accuracy.
-"""
+"""How the fast paths compute: products in fp32 or bf16 with fp32 states and weights; pointwise functions, compiled."""
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal, get_args
 
@@ -16,7 +13,6 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.settings import held
 
 Precision = Literal["fp32", "bf16"]
-MATMUL: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]  # "bf16" sends fp32 products to oneDNN
 Function = Callable[..., Sequence[Tensor]]
 Runner = Callable[[Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]]  # buffers, inputs, results beyond buffers
 
@@ -110,19 +106,15 @@ def precision(name: Precision) -> Iterator[None]:
 
 
 @contextmanager
-def _switched(owner: Any, to: str) -> Iterator[None]:
-    """Set torch's `fp32_precision`, which is global to the process, while the block runs."""
-    before = owner.fp32_precision
-    owner.fp32_precision = to
+def exact_kernels() -> Iterator[None]:
+    """Have cuDNN's recurrent kernels keep fp32 accuracy while the block runs, forward and backward."""
+    kernels: Any = torch.backends.cudnn.rnn
+    before = kernels.fp32_precision
+    kernels.fp32_precision = "ieee"  # global to the process
     try:
         yield
     finally:
-        owner.fp32_precision = before
-
-
-def exact_kernels() -> AbstractContextManager[None]:
-    """Have cuDNN's recurrent kernels keep fp32 accuracy while the block runs, forward and backward."""
-    return _switched(torch.backends.cudnn.rnn, "ieee")
+        kernels.fp32_precision = before
 
 
 def has_bf16(device: torch.device) -> bool:
@@ -139,43 +131,3 @@ def product_type(like: Tensor) -> torch.dtype:
             return torch.bfloat16
         raise UsageError(f"{like.device.type} has no bf16 instructions here: use fp32")
     return like.dtype
-
-
-def exact_products(device: torch.device) -> AbstractContextManager[None]:
-    """Send fp32 products on a CPU to oneDNN while the block runs, where it is the faster library and exact."""
-    onednn = device.type == "cpu" and onednn_is_faster() and onednn_is_exact()
-    return _switched(MATMUL, "bf16") if onednn else nullcontext()
-
-
-def times(weight: Tensor, dtype: torch.dtype, rows: int) -> Callable[[Tensor], Tensor]:
-    """Make x -> x @ weight for many x [rows, :] of type `dtype`, the weight laid out once."""
-    weight = weight.detach().to(dtype)
-    wanted = dtype == torch.bfloat16 or (dtype == torch.float32 and onednn_is_faster())
-    if weight.device.type != "cpu" or not wanted or not _has_onednn():
-        weight = weight.contiguous()
-        return lambda x: torch.mm(x, weight)
-    library = torch.ops.mkldnn
-    packed = library._reorder_linear_weight(weight.t().contiguous(), rows)
-    return lambda x: library._linear_pointwise(x, packed, None, "none", [], "")
-
-
-def onednn_is_faster() -> bool:
-    """Whether fp32 products are worth sending to oneDNN: MKL is tuned for some processors with AVX-512 alone."""
-    return not torch.backends.mkl.is_available() or torch.backends.cpu.get_cpu_capability() == "AVX512"
-
-
-def _has_onednn() -> bool:
-    return torch.backends.mkldnn.is_available() and bool(torch.backends.mkldnn.enabled)
-
-
-@functools.cache
-def onednn_is_exact() -> bool:
-    """Whether oneDNN keeps fp32 accuracy when it is allowed bf16: without AMX it does, with AMX it rounds."""
-    if not _has_onednn():
-        return False
-    generator = torch.Generator().manual_seed(0)
-    left, right = (torch.randn(*shape, generator=generator) for shape in ((32, 600), (600, 2400)))
-    with _switched(MATMUL, "bf16"):
-        product = left @ right
-    truth = left.double() @ right.double()
-    return bool((product - truth).abs().max() < 1e-5 * truth.abs().max())

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from nlstm_lab.cells.base import product
 from nlstm_lab.cells.fast import computing, is_transformed
-from nlstm_lab.cells.fast.computing import exact_products, product_type, runner, times
+from nlstm_lab.cells.fast.computing import product_type, runner
 
 Tensors = tuple[Tensor, ...]
 UNSAVED_STEPS = 64  # without gradients, the steps whose values are held at a time
@@ -170,16 +170,15 @@ class Unrolled(torch.autograd.Function):
         for s, stage in enumerate(plan.stages):
             into = [(k, place.unbind()) for k, name in enumerate(stage.gives) for place in tape.places(name)]
             rows = zip(summed[s].unbind(), *(place for _, place in into), strict=True)
-            multiply = times(weights[s].t(), plan.dtype, B)
+            weight = weights[s].t().to(plan.dtype).contiguous()
             order = tuple(k for k, _ in into)
             run = runner(plan.compile, advance, function=stage.function, kind=stage.kind, order=order, shares=not s)
-            steps.append((run, multiply, factors[s].unbind(), list(rows), tape.takes(s, trained, constants)))
+            steps.append((run, weight, factors[s].unbind(), list(rows), tape.takes(s, trained, constants)))
         shares = source.unbind()
-        with exact_products(source.device):
-            for t in range(T):
-                for s, (run, multiply, factor, places, takes) in enumerate(steps):
-                    share = () if s else (shares[t],)
-                    run(places[t], [multiply(factor[t]), *takes[t], *share])
+        for t in range(T):
+            for s, (run, weight, factor, places, takes) in enumerate(steps):
+                share = () if s else (shares[t],)
+                run(places[t], [factor[t] @ weight, *takes[t], *share])
         if plan.keep:
             ctx.plan = plan
             ctx.save_for_backward(x, weight_ih, bias, *tensors, *summed, *factors, *tape.values.values())
@@ -207,18 +206,17 @@ class Unrolled(torch.autograd.Function):
             return None, d_source, None, None, None, *d_tensors
         first, weights, trained, constants = parts
         tape = Tape(plan, list(buffers.values()))
-        T, B, _ = tape.summed[0].shape
         d_products = [torch.empty_like(summed, dtype=plan.dtype) for summed in tape.summed]
         totals = {name: torch.zeros_like(parameter) for name, parameter in trained.items()}
         outside = {name: grad.unbind() for name, grad in zip(plan.outputs, grads, strict=False)}
         steps = []
         d: dict[str, list[Tensor]] = {name: [] for name in plan.widths()}  # what each consumer of a value sends back
         for s, stage in reversed(list(enumerate(plan.stages))):
-            multiply, takes = times(weights[s], plan.dtype, B), tape.takes(s, trained, constants)
+            weight, takes = weights[s].to(plan.dtype).contiguous(), tape.takes(s, trained, constants)
             named = [name for name in stage.takes if name not in constants]
             wanted = tuple(name in named for name in stage.takes)
             static = {"function": stage.function, "kind": stage.kind, "wanted": wanted}
-            steps.append((s, stage, named, multiply, tape.summed[s].unbind(), takes, d_products[s].unbind(), static))
+            steps.append((s, stage, named, weight, tape.summed[s].unbind(), takes, d_products[s].unbind(), static))
             # as if one more step followed, laid out as what it would send: a compiled function knows one layout
             zeros = [*zip(stage.takes, map(torch.zeros_like, takes[0]), strict=True)]
             zeros += tape.split(s, torch.zeros_like(tape.factors[s][0])).items()
@@ -228,26 +226,25 @@ class Unrolled(torch.autograd.Function):
         for name, grad in zip(plan.carried, grads[len(plan.outputs) :], strict=True):
             d[name][0].copy_(grad)
         runs: dict[int, Any] = {}
-        with exact_products(tape.summed[0].device):
-            for t in reversed(range(T)):
-                for s, stage, named, multiply, summed, takes, d_product, static in steps:
-                    received = [d[name] + ([outside[name][t]] if name in outside else []) for name in stage.gives]
-                    d.update({name: [] for name in stage.gives})
-                    inputs = [summed[t], *takes[t], *(grad for some in received for grad in some)]
-                    if s not in runs:
-                        runs[s] = runner(plan.compile, retreat, counts=tuple(map(len, received)), **static)
-                    d_takes = runs[s]([d_product[t]], inputs)
-                    for name, grad in zip(named, d_takes, strict=True):
-                        if name in totals:
-                            totals[name] += grad
-                        else:
-                            d[name].append(grad)
-                    for name, part in tape.split(s, multiply(d_product[t])).items():
-                        d[name].append(part)
-            d_weights = [
-                (d_products[s].flatten(0, 1).t() @ tape.factors[s][:T].flatten(0, 1)).to(weight.dtype)
-                for s, weight in weights.items()
-            ]
+        for t in reversed(range(tape.T)):
+            for s, stage, named, weight, summed, takes, d_product, static in steps:
+                received = [d[name] + ([outside[name][t]] if name in outside else []) for name in stage.gives]
+                d.update({name: [] for name in stage.gives})
+                inputs = [summed[t], *takes[t], *(grad for some in received for grad in some)]
+                if s not in runs:
+                    runs[s] = runner(plan.compile, retreat, counts=tuple(map(len, received)), **static)
+                d_takes = runs[s]([d_product[t]], inputs)
+                for name, grad in zip(named, d_takes, strict=True):
+                    if name in totals:
+                        totals[name] += grad
+                    else:
+                        d[name].append(grad)
+                for name, part in tape.split(s, d_product[t] @ weight).items():
+                    d[name].append(part)
+        d_weights = [
+            (d_products[s].flatten(0, 1).t() @ tape.factors[s][:-1].flatten(0, 1)).to(weight.dtype)
+            for s, weight in weights.items()
+        ]
         d_first = [torch.stack([part.to(value.dtype) for part in d[name]]).sum(0) for name, value in first.items()]
         del steps, d_product, d_products[1:]  # a copy in full precision follows
         d_source = d_products[0].to(tape.summed[0].dtype)

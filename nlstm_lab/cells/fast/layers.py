@@ -1,0 +1,179 @@
+"""The stages of the layers that the one unroll computes: Nested LSTMs of any depth (1 is the LSTM), and HM-LSTMs."""
+
+import warnings
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from nlstm_lab.cells.base import State, gates, product
+from nlstm_lab.cells.fast import is_uniform, sparse
+from nlstm_lab.cells.fast.computing import exact_kernels, product_type
+from nlstm_lab.cells.fast.unrolled import Plan, Stage, Tensors, pays, unrolled
+from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell, Kind, act
+from nlstm_lab.cells.lstm import LSTMCell
+from nlstm_lab.cells.nested import Addition, NestedLSTMCell
+
+# On a GPU torch advises the caller, who is always one of our modules, to lay out the weights as those of its own. They
+# are a cell's, each in its place; the results are the same, and no user could act upon it.
+warnings.filterwarnings("ignore", "RNN module weights are not part of", UserWarning, r"nlstm_lab\.cells\.fast\.")
+
+LARGEST_ONE_HOT = 100  # beyond, the look-up that only our own loop has saves more than the kernel does
+Level = tuple[bool, bool]  # whether a level's candidate is tanh (or the identity of section 4), and has a bias
+
+
+def enter(kind: Level, product: Tensor, *tensors: Tensor) -> Tensors:
+    """The way in, one level, given its bias and c: its o, and x~ = i * g and h~ = f * c for the next level."""
+    *bias, c = tensors
+    i, f, g, o = gates(product + bias[0] if bias else product, None, kind[0])
+    return o, i * g, f * c  # equations 8, 7
+
+
+def leave(kind: Level, product: Tensor, *tensors: Tensor) -> Tensors:
+    """The innermost level and the way out: each level's memory, innermost first, and h.
+
+    Takes its bias and memory, then o of the other levels, innermost first.
+    """
+    bias, (memory, *outer) = tensors[: kind[1]], tensors[kind[1] :]
+    i, f, g, o = gates(product + bias[0] if bias else product, None, kind[0])
+    memory = f * memory + i * g  # equations 9, 12
+    given = []
+    for emit in (o, *outer):
+        given.append(memory)
+        memory = emit * memory.tanh()  # equations 14, 15, 6
+    return *given, memory
+
+
+def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | None:
+    """A layer of Nested LSTM cells over all steps: `nlstm_lab.cells.fast.unroll`.
+
+    None where another memory function is nested somewhere, and where the readable steps are faster.
+    """
+    if not is_uniform((*state, *cell.parameters()), x) or not pays(state[0]):
+        return None
+    chain: list[Any] = [cell]
+    while type(chain[-1]) is NestedLSTMCell:
+        chain.append(chain[-1].memory)
+    if type(chain[-1]) is Addition:
+        chain.pop()
+    elif type(chain[-1]) is not LSTMCell:
+        return None
+    last, H, stages, trained = len(chain) - 1, cell.hidden_size, [], {}
+    for k, level in enumerate(chain):
+        kind = type(level) is LSTMCell or level.candidate == "tanh", k > 0 and level.bias is not None
+        if kind[1]:
+            trained[f"bias {k}"] = level.bias
+        takes = (*([f"bias {k}"] if kind[1] else []), f"c {k}")
+        factor = (f"x {k}", f"h {k}") if k else ("h",)
+        if k < last:
+            stages.append(Stage(enter, kind, factor, takes, {f"o {k}": H, f"x {k + 1}": H, f"h {k + 1}": H}))
+        else:
+            gives = {**{f"c {j}": H for j in reversed(range(k + 1))}, "h": H}
+            stages.append(Stage(leave, kind, factor, (*takes, *(f"o {j}" for j in reversed(range(k)))), gives))
+    weights = [cell.weight_hh, *(torch.cat((level.weight_ih, level.weight_hh), 1) for level in chain[1:])]
+    carried = ("h", *(f"c {k}" for k in range(last + 1)))
+    plan = Plan.of(stages, carried, ("h",), trained, (), like=state[0])
+
+    def share(x: Tensor) -> Tensor:
+        """`cell.project(x)`, a product of the plan's type."""
+        if x.dtype == plan.dtype or not x.is_floating_point():
+            return cell.project(x)
+        found = product(x.to(plan.dtype), cell.weight_ih.to(plan.dtype)).to(x.dtype)
+        return found if cell.bias is None else found + cell.bias
+
+    source = cell.weight_ih, cell.bias
+    (hidden,), ended = unrolled(plan, share, x, source, state, weights, trained.values())
+    return hidden, tuple(ended)
+
+
+def unroll_lstm(cell: LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | None:
+    """An LSTM layer over all steps; the kernel has no fp64, and its bf16 keeps the cell state in bf16."""
+    symbols = not x.is_floating_point()
+    if not is_uniform((*state, *cell.parameters()), x):
+        return None
+    if product_type(state[0]) != torch.float32 or (symbols and cell.input_size > LARGEST_ONE_HOT):
+        return unroll(cell, x, state)
+    dense = product(x, torch.eye(cell.input_size, dtype=cell.like.dtype, device=x.device)) if symbols else x
+    weights: list[Tensor] = [cell.weight_ih, cell.weight_hh]
+    if cell.bias is not None:
+        weights += [cell.bias, torch.zeros_like(cell.bias)]
+    first = [tensor.contiguous().unsqueeze(0) for tensor in state]  # cuDNN refuses any other
+    with exact_kernels():
+        hidden, h, c = torch._VF.lstm(dense, first, weights, cell.bias is not None, 1, 0.0, True, False, False)
+    return hidden, (h[0], c[0])
+
+
+class Names(NamedTuple):
+    """What the function of a layer takes and gives, and the layer's kind."""
+
+    takes: tuple[str, ...]
+    gives: tuple[str, ...]
+    kind: Kind
+
+
+def step(names: Names, product: Tensor, *tensors: Tensor) -> Tensors:
+    """`act` by names; gives also up, what the layer above reads of h, and down, what the layer below does later."""
+    taken: dict[str, Any] = dict(zip(names.takes, tensors, strict=True))
+    below = taken.setdefault("below", torch.ones_like(taken["flush"]))
+    copy = (1 - taken["flush"]) * (1 - below)
+    h, c, z, z_tilde = act(names.kind, product, **taken, copy=copy)
+    given = {"h": h, "c": c, "z": z, "z_tilde": z_tilde, "down": below * h, "up": z * h}
+    return tuple(given[name] for name in names.gives)
+
+
+def unroll_hmlstm(
+    unit: HMLSTM, x: Tensor, states: list[State], boundaries: bool = False
+) -> tuple[Tensor, list[State], Tensor | None, Tensor | None] | None:
+    """All layers over all steps, x [T, B, features] or symbols [T, B]: `nlstm_lab.cells.fast.unroll`.
+
+    None for cells of another class, dropout, several types or devices, and where the readable steps are faster.
+    """
+    if not boundaries and (done := sparse.read(unit, x, states)) is not None:
+        return *done[:2], None, None
+    cells = [cell for cell in unit.cells if type(cell) is HMLSTMCell]
+    if len(cells) < unit.num_layers or (unit.dropout and unit.training):
+        return None
+    tensors = [tensor for state in states for tensor in state] + [t for cell in cells for t in cell.parameters()]
+    if not is_uniform((*tensors, cells[0].slope), x) or not pays(states[0][0]):
+        return None
+    count = len(cells)
+    trained = {f"{name} {k}": value for k, cell in enumerate(cells) for name, value in cell.pointwise().items()}
+    products = [(cell.weight_hh, cell.weight_ih if k else None, cell.weight_th) for k, cell in enumerate(cells)]
+    weights = [torch.cat([weight for weight in three if weight is not None], 1) for three in products]
+    heard = [k for k in range(count - 1) if cells[k].weight_th is not None]  # layers that read the one above
+    carried = [f"{name} {k}" for k in range(count) for name in ("h", "c", "z")] + [f"down {k}" for k in heard]
+    wanted = [f"h {k}" for k in range(0 if unit.all_layers else count - 1, count)]
+    wanted += [f"{name} {k}" for name in ("z", "z_tilde") for k in range(count)]
+    sampled = [f"chance {k}" for k in range(count - 1) if cells[0].boundary == "sample"]
+    constants = ("slope", *sampled) if count > 1 else ()
+    stages = tuple(_stage(cells, k) for k in range(count))
+    plan = Plan.of(stages, carried, wanted, trained, constants, like=states[0][0])
+    first = [part if part.dim() == 2 else part[:, None] for state in states for part in state]
+    first += [states[k][2][:, None] * states[k + 1][0] for k in heard]
+
+    def given(source: Tensor) -> list[Tensor]:
+        T, B = source.shape[:2]  # as `torch.bernoulli` draws, step by step and layer by layer
+        draws = source.new_empty(T, count - 1, B, 1).uniform_().unbind(1) if sampled else ()
+        return [*([cells[0].slope.expand(T)] if constants else []), *draws]
+
+    source = cells[0].weight_ih, None
+    found, last = unrolled(plan, cells[0].project, x, source, first, weights, trained.values(), given)
+    hidden, found = found[: -2 * count], found[-2 * count :]
+    z, z_tilde = (torch.stack([part[..., 0] for part in found[at : at + count]], 1) for at in (0, count))
+    states = [(last[3 * k], last[3 * k + 1], last[3 * k + 2][:, 0]) for k in range(count)]
+    return hidden[0] if len(hidden) == 1 else torch.cat(hidden, 2), states, z, z_tilde
+
+
+def _stage(cells: list[HMLSTMCell], k: int) -> Stage:
+    cell, size = cells[k], cells[k].hidden_size
+    takes = {"h": f"h {k}", "c": f"c {k}", "flush": f"z {k}"} | ({"below": f"z {k - 1}"} if k else {})
+    takes |= {name: f"{name} {k}" for name in cell.pointwise()}
+    gives = {f"h {k}": size, f"c {k}": size, f"z {k}": 1, f"z_tilde {k}": 1}
+    if not cell.top:
+        takes |= {"slope": "slope"} | ({"chance": f"chance {k}"} if cell.boundary == "sample" else {})
+        gives |= {f"up {k}": size}
+    if k and cells[k - 1].weight_th is not None:
+        gives |= {f"down {k - 1}": size}
+    factor = (f"h {k}", *([f"up {k - 1}"] if k else []), *([f"down {k}"] if cell.weight_th is not None else []))
+    names = Names(tuple(takes), tuple(name.split()[0] for name in gives), cell.kind())
+    return Stage(step, names, factor, tuple(takes.values()), gives)
