@@ -7,7 +7,7 @@ wrong parameter is refused before anything runs, and an output is stored when it
 import hashlib
 import json
 import os
-import signal
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 KEY = "nlstm_lab"  # of our entry in an executed copy's metadata
 CLAIMS = "claims.csv"  # the probe record that notebooks write for those that read all claims
 LIBRARIES = ("matplotlib", "numpy", "pandas", "scipy", "seaborn", "torch", "xarray")
-ONLY_RUN = ("cli", "execute.py", "sweep.py", "__main__.py")  # parts of the package that draw nothing
-USUAL = 15.0  # seconds of a notebook that was never executed here
 _alive: "set[AsyncKernelManager]" = set()  # kernels of this process
 
 
@@ -69,30 +67,26 @@ class Job:
         """Whether it reads what the others note, and so comes after them."""
         return any("probes.measured_claims(" in cell for cell in self.code)
 
-    def stamp(self) -> dict[str, Any]:
-        """What the executed copy says of itself (see `execute`), or nothing where there is no whole one."""
-        try:
-            return dict(json.loads(self.output.read_text(encoding="utf-8"))["metadata"][KEY])
-        except (OSError, ValueError, KeyError, TypeError):
-            return {}
-
     def inputs(self, shared: str) -> str:
         """The digest of everything that the executed copy follows from; `shared` is `shared_inputs()`."""
-        own = [_digest(self.source), json.dumps([dict(self.parameters), self.replace], sort_keys=True), shared]
-        claims = [_digest(paths.probes() / CLAIMS)] if self.reads_claims else []
-        return hashlib.sha256("\n".join([*own, *claims]).encode()).hexdigest()
+        own = json.dumps([_digest(self.source), dict(self.parameters), self.replace, shared], sort_keys=True)
+        claims = _digest(paths.probes() / CLAIMS) if self.reads_claims else ""
+        return hashlib.sha256((own + claims).encode()).hexdigest()
 
     def left(self) -> dict[str, str]:
         """The digests of all figures and tables that it names; of trials where it has parameters."""
         named = "\n".join(self.code).replace(".", "_").replace("'", '"')
-        folders = {"": paths.figures()} | ({"trial ": paths.trials()} if self.parameters else {})
-        files = ((kind, path) for kind, folder in folders.items() for path in sorted(folder.glob("[!.]*")))
-        return {f"{kind}{path.name}": _digest(path) for kind, path in files if f'"{path.stem}"' in named}
+        folders = [paths.figures(), *([paths.trials()] if self.parameters else [])]
+        files = (path for folder in folders for path in sorted(folder.glob("[!.]*")))
+        return {str(path): _digest(path) for path in files if f'"{path.stem}"' in named}
 
     def unchanged(self, shared: str) -> bool:
         """Whether the executed copy was made from these inputs, and all that it left is still as it left it."""
-        stamp = self.stamp()
-        return stamp.get("inputs") == self.inputs(shared) and stamp.get("left") == self.left()
+        try:
+            stamp = json.loads(self.output.read_text(encoding="utf-8"))["metadata"][KEY]
+        except (OSError, ValueError, KeyError):
+            return False
+        return bool(stamp == {"inputs": self.inputs(shared), "left": self.left()})
 
 
 def shared_inputs() -> str:
@@ -100,10 +94,9 @@ def shared_inputs() -> str:
     sha = hashlib.sha256(" ".join(f"{name} {version(name)}" for name in LIBRARIES).encode())
     for folder in (paths.PACKAGE, paths.targets(), paths.runs(), paths.probes(), paths.bench()):
         for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != CLAIMS):
-            parts = path.relative_to(folder).parts
-            hidden = any(part.startswith((".", "__pycache__")) for part in parts)  # caches, and what is unfinished
-            if not hidden and not (folder == paths.PACKAGE and parts[0] in ONLY_RUN):
-                sha.update(f"{'/'.join(parts)} {_digest(path)}\n".encode())
+            name = path.relative_to(folder).as_posix()
+            if not re.search(r"(^|/)(\.|__pycache__)", name):  # caches, and what is unfinished
+                sha.update(f"{name} {_digest(path)}\n".encode())
     return sha.hexdigest()
 
 
@@ -156,35 +149,33 @@ def execute_all(
     tell: called with a job after each of its cells and when it is over. Interrupted: after Ctrl-C, what was finished
     stays.
     """
+
+    def run(job: Job, shared: str) -> None:
+        if not everything and job.unchanged(shared):
+            job.status = "unchanged"
+        else:
+            job.status = "runs"
+            try:
+                execute(job, timeout, shared, lambda **_: tell(job))
+                job.status = "done"
+            except Exception as error:  # whatever it is, the others go on
+                job.status, job.error = "failed", str(error)
+        tell(job)
+
     for late in (False, True):  # those that read what the others note come last
-        shared, waiting = shared_inputs(), []
-        for job in (job for job in jobs if job.reads_claims == late):
-            if not everything and job.unchanged(shared):
-                job.status = "unchanged"
-                tell(job)
-            else:
-                waiting.append(job)
-        waiting.sort(key=lambda job: -job.stamp().get("seconds", USUAL))  # the longest first
-        with ThreadPoolExecutor(workers) as pool:
-            futures = [pool.submit(_run, job, timeout, shared, tell) for job in waiting]
+        shared = shared_inputs()
+        with ThreadPoolExecutor(workers) as pool:  # the longest notebooks have the highest numbers
+            futures = [pool.submit(run, job, shared) for job in reversed(jobs) if job.reads_claims == late]
             try:
                 while wait(futures, 0.2).not_done:
                     pass  # waiting without a limit would not see Ctrl-C
             except KeyboardInterrupt:
                 pool.shutdown(wait=False, cancel_futures=True)
                 while wait(futures, 0.2).not_done:  # a kernel may just be starting
-                    _kill_all()
+                    for process in [getattr(kernel.provisioner, "process", None) for kernel in list(_alive)]:
+                        if process:
+                            process.kill()
                 raise Interrupted("stopped: what was finished stays, and the same command does the rest") from None
-
-
-def _run(job: Job, timeout: float | None, shared: str, tell: Callable[[Job], None]) -> None:
-    job.status = "runs"
-    try:
-        execute(job, timeout, shared, lambda **_: tell(job))
-        job.status = "done"
-    except Exception as error:  # whatever it is, the others go on
-        job.status, job.error = "failed", str(error)
-    tell(job)
 
 
 def execute(
@@ -207,8 +198,7 @@ def execute(
     for talkative in ("papermill", "tornado.general"):  # what goes wrong is reported once, by us
         logging.getLogger(talkative).setLevel(logging.CRITICAL)
     made_from, started = job.inputs(shared or shared_inputs()), time.perf_counter()
-    asked = AsyncKernelManager.class_traits().get("transport_encryption")  # newer kernels warn where nothing is
-    kernel = AsyncKernelManager(**({"transport_encryption": "auto"} if asked else {}))
+    kernel = AsyncKernelManager()
     kernel._kernel_spec = kernel_spec(job)
     _alive.add(kernel)
     try:
@@ -233,16 +223,8 @@ def execute(
     if any(cell.execution_count is None for cell in code):
         raise LabError(f"notebook {job.name} stopped before its last cell (does a cell call exit()?)")
     job.seconds = time.perf_counter() - started
-    notebook.metadata[KEY] = {"inputs": made_from, "left": job.left(), "seconds": round(job.seconds, 1)}
+    notebook.metadata[KEY] = {"inputs": made_from, "left": job.left()}
     paths.write(job.output, nbformat.writes(notebook))  # type: ignore[no-untyped-call]
-
-
-def _kill_all() -> None:
-    """End every kernel of this process at once; the notebooks that they ran fail."""
-    for kernel in list(_alive):
-        pid = getattr(kernel.provisioner, "pid", None)
-        if pid and getattr(kernel.provisioner, "has_process", False):
-            os.kill(pid, signal.SIGKILL)
 
 
 def kernel_spec(job: Job) -> "KernelSpec":

@@ -22,10 +22,8 @@ from nlstm_lab.errors import LabError, UsageError, hint
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-TYPES: dict[str, Any] = {
-    **{"bool": bool, "int": int, "float": float, "str": str, "int | None": int | None, "float | None": float | None},
-    **{"list[int]": list[int], "list[float]": list[float], "list[str]": list[str]},
-}
+KINDS: tuple[Any, ...] = (bool, int, float, str, int | None, float | None, list[int], list[float], list[str])
+TYPES = {inspect.formatannotation(kind): kind for kind in KINDS}
 UNITS = {"mm": 25.4, "cm": 2.54, "in": 1}  # so many are an inch
 
 
@@ -44,8 +42,7 @@ def convert(name: str, kind: Any, value: Any) -> Any:
     try:
         return TypeAdapter(kind).validate_python(_read(kind, value), strict=True)
     except ValidationError as error:
-        kind = kind.__name__ if isinstance(kind, type) else kind
-        raise UsageError(f"{name} must be {kind}, not {value!r}") from error
+        raise UsageError(f"{name} must be {inspect.formatannotation(kind)}, not {value!r}") from error
 
 
 def _read(kind: Any, value: Any) -> Any:
@@ -81,7 +78,7 @@ def check_parameters() -> None:
     """Give the parameters of the notebook that runs here the types that its parameters cell declares.
 
     Text becomes what it says, as on the command line (`"0,1"` a list of two), and a number where text is declared text.
-    Plain papermill and JupyterLab check nothing themselves; outside notebooks nothing happens.
+    Outside notebooks nothing happens.
 
     Raises:
         UsageError: A value is nothing of its type, or papermill injected a name that the cell does not declare.
@@ -89,10 +86,12 @@ def check_parameters() -> None:
     if (shell := _shell()) is None:
         return
     kinds, values = inspect.get_annotations(shell.user_module), shell.user_ns
-    for name in _injected(shell):
-        refuse_unknown(name, kinds, "this notebook")
+    cells = [cell for cell in values.get("In", []) if cell.startswith("# Parameters\n")]  # as papermill begins its own
+    for one in ast.parse("\n".join(cells)).body:
+        if isinstance(one, ast.Assign):
+            refuse_unknown(ast.unparse(one.targets[0]), kinds, "this notebook")
     for name, kind in kinds.items():
-        if kind in TYPES.values():
+        if kind in KINDS:
             values[name] = convert(name, kind, values[name])
 
 
@@ -102,43 +101,31 @@ def _shell() -> Any:
     return ipython.get_ipython() if ipython else None
 
 
-def _injected(shell: Any) -> list[str]:
-    """The names that papermill gave a value, in a cell of its own."""
-    cells = [cell for cell in shell.user_ns.get("In", []) if cell.startswith("# Parameters\n")]  # as it begins one
-    return [ast.unparse(one.targets[0]) for one in ast.parse("\n".join(cells)).body if isinstance(one, ast.Assign)]
-
-
 def current() -> dict[str, Any]:
     """The parameters of the notebook that runs in this process, as plain values by name; none outside notebooks."""
     if (shell := _shell()) is None:
         return {}
     named = {name: shell.user_ns.get(name) for name in inspect.get_annotations(shell.user_module)}
-    known: dict[str, Any] = json.loads(json.dumps(named, default=lambda value: type(value).__name__))
-    return known
+    return dict(json.loads(json.dumps(named, default=lambda value: type(value).__name__)))
 
 
-def changed(made_with: Mapping[str, Any]) -> dict[str, Any]:
-    """Today's parameters that are not those of `made_with`; none where it may be replaced, as by $NLSTM_LAB_REPLACE."""
-    if not made_with or os.environ.get("NLSTM_LAB_REPLACE"):
+def changed(target: Path, made_with: Mapping[str, Any]) -> dict[str, Any]:
+    """The notebook's parameters that are not those that made `target`, which is to be kept then.
+
+    None outside notebooks, in a workspace, where nothing was made, and with $NLSTM_LAB_REPLACE.
+    """
+    replaced = os.environ.get("NLSTM_LAB_REPLACE") or target.is_relative_to(paths.workspaces())
+    if _shell() is None or not made_with or replaced:
         return {}
     now = current()
     return {name: now.get(name) for name in {**made_with, **now} if made_with.get(name) != now.get(name)}
 
 
-def is_trial(target: Path, made_with: list[dict[str, Any]]) -> bool:
-    """Whether `target` keeps what was made with other parameters; where nothing was made, whether any were given."""
-    shell, replace = _shell(), os.environ.get("NLSTM_LAB_REPLACE")
-    if shell is None or replace or target.is_relative_to(paths.workspaces()):
-        return False
-    return any(map(changed, made_with)) if made_with else bool(_injected(shell))
-
-
-def output_path(target: Path, made_with: dict[str, Any]) -> Path:
+def output_path(target: Path, made_with: Mapping[str, Any]) -> Path:
     """Where to write: `target`, or `workspaces/figures`, which is said, where other parameters made what is there."""
-    if not made_with or not is_trial(target, [made_with]):
+    if not (other := changed(target, made_with)):
         return target
-    elsewhere, other = paths.trials() / target.name, changed(made_with)
-    names = ", ".join(other)
+    elsewhere, names = paths.trials() / target.name, ", ".join(other)
     differ = f"{names} differs" if len(other) == 1 and names[-1] != "s" else f"{names} differ"
     print(f"Committed {target.name} kept ({differ}); yours is {elsewhere.relative_to(paths.root())}")
     return elsewhere

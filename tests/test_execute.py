@@ -80,7 +80,7 @@ def command(*words):
 def pretend(job):
     """An executed copy, without executing."""
     executed = job.read()
-    executed.metadata[execute.KEY] = {"inputs": job.inputs(execute.shared_inputs()), "left": job.left(), "seconds": 1.0}
+    executed.metadata[execute.KEY] = {"inputs": job.inputs(execute.shared_inputs()), "left": job.left()}
     paths.executed().mkdir(exist_ok=True)
     nbformat.write(executed, job.output)
 
@@ -220,16 +220,16 @@ def test_what_fails_stops_nobody_else(write, monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_ctrl_c_ends_its_kernels_and_keeps_what_was_finished(write, tmp_path):
-    write("10_a", "1 + 1")
-    write("11_b", write_processes(tmp_path / "processes"), "import time", "time.sleep(3600)")
+    write("11_b", "1 + 1")
+    write("10_a", write_processes(tmp_path / "processes"), "import time", "time.sleep(3600)")
     process = command("--workers", "1")
-    until(lambda: (paths.executed() / "10_a.ipynb").is_file() and processes(tmp_path / "processes"), process)
+    until(lambda: (paths.executed() / "11_b.ipynb").is_file() and processes(tmp_path / "processes"), process)
     for _ in range(3):  # an impatient hand
         os.killpg(process.pid, signal.SIGINT)
     said = process.communicate()[0]
     assert process.returncode == 130, said
     assert "Traceback" not in said
-    assert left_behind() == ["10_a.ipynb"]
+    assert left_behind() == ["11_b.ipynb"]
     until(lambda: not any(map(runs, processes(tmp_path / "processes"))))
 
 
@@ -395,7 +395,7 @@ def test_a_given_parameter_draws_elsewhere_as_the_command_says_and_on_request_in
     is_elsewhere(drawn, "not to be")
     (job,) = execute.plan(["10"], {"text": "not to be"})
     left = job.left()
-    assert f"trial {FIGURE}.png" in left
+    assert str(paths.trials() / f"{FIGURE}.png") in left
     (paths.trials() / f"{FIGURE}.png").unlink()
     assert job.left() != left
     assert say.invoke(cli.app, [*given, "--replace"]).exit_code == 0

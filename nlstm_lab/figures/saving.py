@@ -177,7 +177,7 @@ def save(
     target = Path(folder or paths.figures()) / f"{name}.pdf"
     made_with = read_json(target.with_suffix(".json")).get("parameters", {})
     if (place := parameters.output_path(target, made_with)) != target:
-        changes = ", ".join(f"{name} = {value!r}" for name, value in parameters.changed(made_with).items())
+        changes = ", ".join(f"{name} = {value!r}" for name, value in parameters.changed(target, made_with).items())
         target, caption = place, f"{caption} Here {changes}.".strip()
     several = runs if isinstance(runs, Iterable) and not isinstance(runs, str) else [runs]
     names = [UNPRINTABLE.sub("\ufffd", run if isinstance(run, str) else run.name) for run in several]

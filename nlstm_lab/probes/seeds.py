@@ -189,8 +189,8 @@ def _stored() -> pd.DataFrame:
 def record_claims(document: str, scale: str, measured: pd.DataFrame | Mapping[str, Compared]) -> pd.DataFrame:
     """Enter what was measured of claims at a scale, in the place of earlier entries.
 
-    Where a claim, or another one of the same notebook, was measured with other parameters, or parameters were given to
-    a notebook that measures it first, the file stays as it is, and a printed line says so.
+    Where a claim, or another one of the same notebook, was measured with other parameters, the file stays as it is, and
+    a printed line says so.
 
     Args:
         document: The document that registers the claims.
@@ -215,9 +215,9 @@ def record_claims(document: str, scale: str, measured: pd.DataFrame | Mapping[st
         stored = before[MADE_WITH].map(json.loads)
         # of what this notebook measured before the nearest: a cell of parameters may have been edited
         alike = [one for one in stored if one.keys() == now.keys()]
-        alike.sort(key=lambda one: len(parameters.changed(one)))
+        alike.sort(key=lambda one: len(parameters.changed(path, one)))
         made_with = {name: list(stored[before["claim"] == name]) or alike[:1] for name in new["claim"]}
-        kept = [name for name, some in made_with.items() if parameters.is_trial(path, some)]
+        kept = [name for name, some in made_with.items() if any(parameters.changed(path, one) for one in some)]
         if kept:
             print(f"Committed {path.name} kept (measured with other parameters): {', '.join(kept)}")
         entered = new[~new["claim"].isin(kept)]
