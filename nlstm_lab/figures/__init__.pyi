@@ -1,6 +1,5 @@
 from .activations import cell_activations as cell_activations
 from .boundaries import boundary_rows as boundary_rows
-from .boundaries import handwriting_samples as handwriting_samples
 from .boundaries import handwriting_segments as handwriting_segments
 from .boundaries import hidden_norms as hidden_norms
 from .connectivity import connectivity_sentence as connectivity_sentence
@@ -11,10 +10,9 @@ from .diagrams import nested_architecture as nested_architecture
 from .diagrams import unit_diagrams as unit_diagrams
 from .hierarchical import hierarchical_architectures as hierarchical_architectures
 from .hierarchical import hierarchical_gating as hierarchical_gating
+from .plots import Folded as Folded
 from .plots import differences as differences
-from .plots import folded as folded
 from .plots import lines as lines
-from .plots import palette as palette
 from .plots import points as points
 from .plots import subplots as subplots
 from .plots import table as table

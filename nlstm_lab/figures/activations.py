@@ -34,28 +34,28 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
         raise ValueError(f"values must be one of {', '.join(map(repr, get_args(Values)))}, not {values!r}")
     if "c" not in trace:
         raise UsageError(f"{trace.attrs.get('model') or 'this network'} has no cells: see lab.widgets.CellExplorer")
-    c = trace["c"].transpose("memory", "unit", "time")
-    wanted = list(range(units)) if isinstance(units, int) else list(units)
+    c = trace["c"].transpose("memory", "unit", "time").astype(float)
+    wanted = [*range(units)] if isinstance(units, int) else [*units]
     if c.size == 0 or not wanted:
         raise ValueError("there is nothing to draw: the trace or the list of units is empty")
     if outside := [unit for unit in wanted if not 0 <= unit < c.sizes["unit"]]:
         raise ValueError(f"units {outside} are not among the network's {c.sizes['unit']} (counted from 0)")
-    names = [str(memory) for memory in c["memory"].values]
+    names = c["memory"].values.astype(str).tolist()
     # the other memories of a Nested LSTM are what an inner output gate let through: already within (-1, 1)
     innermost = {re.match(r"(layer \d+)?", memory)[0]: memory for memory in names}.values()  # type: ignore[index]
-    frames = []
-    for memory in reversed(names):
-        raw = np.asarray(c.sel(memory=memory).values, dtype=np.float64)[wanted]
+    squashed, quantities = [], []
+    for memory in names:
         nested = not re.fullmatch(r"cell|layer \d+", memory)
         gated = nested and memory not in innermost
-        squash = values == "tanh" or (values == "printed" and not gated)
+        squashed.append(values == "tanh" or (values == "printed" and not gated))
         # what is drawn in a memory's place, such as a hidden state, brings its own symbol
         symbol = c.attrs.get("symbol") or (r"\tilde{c}_t" if nested and not gated else "c_t")
-        drawn, quantity = (np.tanh(raw), rf"$\tanh({symbol})$") if squash else (raw, f"${symbol}$")
-        places = pd.MultiIndex.from_product([[memory], wanted, range(raw.shape[1])], names=["memory", "unit", "time"])
-        symbols = np.tile(symbols_of(trace), len(wanted))
-        frames.append(places.to_frame(index=False).assign(symbol=symbols, quantity=quantity, value=drawn.ravel()))
-    return pd.concat(frames, ignore_index=True)
+        quantities.append(rf"$\tanh({symbol})$" if squashed[-1] else f"${symbol}$")
+    told = {"symbol": ("time", symbols_of(trace)), "quantity": ("memory", quantities), "unit": wanted}
+    c = c.isel(unit=wanted).assign_coords(told | {"time": range(c.sizes["time"])})
+    drawn = c.where(~xr.DataArray(squashed, dims="memory"), np.tanh(c))[::-1]
+    frame: pd.DataFrame = drawn.to_dataframe("value", ["memory", "unit", "time"]).reset_index()
+    return frame[["memory", "unit", "time", "symbol", "quantity", "value"]]
 
 
 def symbols_of(trace: xr.Dataset) -> Sequence[str]:

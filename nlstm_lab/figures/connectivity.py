@@ -1,7 +1,7 @@
 """What predictions depend on: connectivity of a sentence and the unrolled network (Madsen's article), patch maps."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle
+from matplotlib.patches import Circle, Rectangle
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures import style
@@ -57,11 +57,16 @@ def connectivity_sentence(data: Mapping[str, xr.Dataset], at: int, scale: Scale 
         write(ax, place, top + title - 0.06, said[name], align, parse_math=False)
         shade = frame.loc[frame["model"] == name, "shade"].to_numpy()
         for row, (start, stop) in enumerate(lines):
-            y = top + title + row * LINE
+            y, tall = top + title + row * LINE, LINE - 0.03
             across = SIDE + PITCH * np.arange(stop - start + 1)
-            ax.pcolormesh(across, [y, y + LINE - 0.03], shade[None, start:stop], cmap=colours, norm=norm, linewidth=0)
-            for here in range(start, stop):
-                _character(ax, SIDE + (here - start + 0.5) * PITCH, y, symbols[here], shade[here], here - at)
+            ax.pcolormesh(across, [y, y + tall], shade[None, start:stop], cmap=colours, norm=norm, linewidth=0)
+            for x, here in zip(across, range(start, stop), strict=False):
+                if here == at:
+                    ax.add_patch(Rectangle((x, y), PITCH, tall, fill=False, edgecolor="#b2182b", linewidth=1.0))
+                # what comes after the selected character is faint
+                colour = "#b0b0b0" if here > at else "white" if abs(shade[here]) > 0.6 else "#1c1c1c"
+                how: dict[str, Any] = {"family": style.MONO, "color": colour, "parse_math": False}
+                write(ax, x + PITCH / 2, y + 0.105, symbols[here].strip(), "center", **how)
     whose = {"row": "its own largest", "log": "the largest, logarithmic"}.get(scale, "the largest of all")
     weakest = f"10$^{{-{DECADES}}}$ or less" if scale == "log" else f"{norm.vmin:.0f}"
     left = SIDE + LETTER * (len(weakest) if scale != "log" else 11)
@@ -88,31 +93,21 @@ def sentence_frame(data: Mapping[str, xr.Dataset], at: int, scale: Scale = "row"
     frames = []
     for name in in_order(data):
         row = data[name].isel(time=at)
-        values, start = np.zeros(length), int(row["window"])
-        here = row["connectivity"].values[: length - start]
-        values[start : start + len(here)] = here
-        symbols = data[name]["symbol"].values
-        about = {"model": name, "time": np.arange(length), "symbol": symbols}
+        start = int(row["window"])
+        values = np.append(np.zeros(start), row["connectivity"])[:length]
+        values = np.append(values, np.zeros(length - len(values)))
+        about = {"model": name, "time": range(length), "symbol": data[name]["symbol"]}
         frames.append(pd.DataFrame(about | {"connectivity": values}))
     frame = pd.concat(frames, ignore_index=True)
     size = frame["connectivity"].abs()
     largest = size.groupby(frame["model"]).transform("max") if scale == "row" else size.max()
-    strength = (size / largest).fillna(0).to_numpy()
+    strength: Any = (size / largest).fillna(0)
     if scale == "log":
-        strength = np.maximum(1 + np.log10(np.maximum(strength, 10.0**-DECADES)) / DECADES, 0)
-    return frame.assign(shade=strength * np.sign(frame["connectivity"].fillna(0).to_numpy()))
+        strength = (1 + np.log10(strength.clip(10.0**-DECADES)) / DECADES).clip(0)
+    return frame.assign(shade=strength * np.sign(frame["connectivity"].fillna(0)))
 
 
-def _character(ax: Axes, x: float, y: float, symbol: str, shade: float, place: int) -> None:
-    """One character on its shade; the selected one (place 0) in a frame, what comes after it faint."""
-    if place == 0:
-        corners = np.array([[-0.5, 0], [0.5, 0], [0.5, 1], [-0.5, 1], [-0.5, 0]]) * (PITCH, LINE - 0.03)
-        ax.plot(x + corners[:, 0], y + corners[:, 1], color="#b2182b", linewidth=1.0)
-    colour = "#b0b0b0" if place > 0 else "white" if abs(shade) > 0.6 else "#1c1c1c"
-    write(ax, x, y + 0.105, symbol.strip(), "center", family=style.MONO, color=colour, parse_math=False)
-
-
-FADED = 8  # of the unrolled network's shades: what is weaker is white
+FADED = Normalize(-8, 0)  # decades of the unrolled network's shades: what is weaker is white
 HEAD, ROW, RADIUS = 0.4, 0.36, 0.1  # inches: above a network, of a row, and of a state
 DISTANCES = (0, 1, 2, 4, 8, 16, 32, 64)  # neighbours alone would end where the units begin to part
 
@@ -140,58 +135,55 @@ def unrolled_networks(
     for k, (model, frame) in enumerate(zip(models, frames, strict=True)):
         left, top = k % abreast * wide, k // abreast * tall
         write(ax, left + 0.04, top + 0.13, ", ".join([look(model).label, *frame.attrs["conditions"]]))
-        _unrolled(ax, frame, distances, left + 0.25, top + HEAD, (wide - 0.3) / len(distances))
+        _unrolled(ax, frame, left + 0.25, top + HEAD, (wide - 0.3) / len(distances))
     words = "1, gradient relative to the same row's at $t$"
-    shades(ax, 0.34, height - 0.14, style.STRENGTH, Normalize(-FADED, 0), f"10$^{{-{FADED}}}$", words, 0.7)
+    shades(ax, 0.34, height - 0.14, style.STRENGTH, FADED, f"10$^{{{FADED.vmin:g}}}$", words, 0.7)
     return attach(figure, pd.concat(frames, ignore_index=True))
 
 
 def _faded(means: pd.DataFrame, model: str, distances: Sequence[int]) -> pd.DataFrame:
     """The gradients of one network, each relative to the same row's at distance 0: where, lag, value, model."""
     frame = means[(means["model"] == model) & means["lag"].isin(distances)]
-    if frame.empty or frame["lag"].nunique() < len(distances):
+    if frame["lag"].nunique() < len(distances):
         raise UsageError(f"there is no gradient of {model!r} at all distances to {max(distances)}: choose nearer ones")
     conditions = list(frame["condition"].unique()) if "condition" in frame else []
     if len(conditions) > 1:
         raise UsageError(f"choose one condition: there are {', '.join(conditions)}")
     frame = frame.groupby(["where", "lag"])["value"].mean().reset_index()
-    nearest = frame[frame["lag"] == 0].set_index("where")["value"]
-    frame["value"] -= frame["where"].map(nearest)
+    frame["value"] -= frame.groupby("where")["value"].transform("first")
     frame.attrs["conditions"] = conditions
     return frame.assign(model=model)
 
 
-def _unrolled(ax: Axes, frame: pd.DataFrame, distances: Sequence[int], left: float, top: float, pitch: float) -> None:
+def _unrolled(ax: Axes, frame: pd.DataFrame, left: float, top: float, pitch: float) -> None:
     """One network: a column a distance, the nearest at the right."""
     rows = sorted(frame["where"].unique(), key=lambda where: (where != "input", where))
-    norm = Normalize(-FADED, 0)
-    steps = len(distances)
+    lags = sorted(frame["lag"].unique())
 
     def at(k: int, row: int) -> Point:
-        return left + (steps - k - 0.5) * pitch, top + (len(rows) - row - 0.5) * ROW
+        return left + (len(lags) - k - 0.5) * pitch, top + (len(rows) - row - 0.5) * ROW
 
     for where, lag, value in frame[["where", "lag", "value"]].itertuples(index=False):
-        k, row = [*distances].index(lag), rows.index(where)
+        k, row = lags.index(lag), rows.index(where)
         _arrow(ax, at(k, row), at(k, row + 1), faint=k > 0 and row + 1 == len(rows))
         if row and k:
-            _arrow(ax, at(k, row), at(k - 1, row), dotted=lag - distances[k - 1] > 1)
-        shade = style.STRENGTH(norm(max(value, -FADED)))
+            _arrow(ax, at(k, row), at(k - 1, row), dotted=lag - lags[k - 1] > 1)
+        shade = style.STRENGTH(FADED(max(value, FADED.vmin)))
         ax.add_patch(Circle(at(k, row), RADIUS, facecolor=shade, edgecolor="#404040", linewidth=0.7, zorder=3))
-    for k, lag in enumerate(distances):
+    for k, lag in enumerate(lags):
         write(ax, at(k, 0)[0], at(k, 0)[1] + 0.24, f"$t-{lag}$" if lag else "$t$", "center", 6)
     for row, where in enumerate(rows):
         words = f"$h^{{{where.split()[-1]}}}$" if row else "$x$"
-        write(ax, at(steps - 1, row)[0] - 0.14, at(0, row)[1], words, "right", va="center")
+        write(ax, at(len(lags) - 1, row)[0] - 0.14, at(0, row)[1], words, "right", va="center")
     write(ax, *at(0, len(rows)), "target", "center", 6)
 
 
 def _arrow(ax: Axes, start: Point, end: Point, faint: bool = False, dotted: bool = False) -> None:
     """From node to node; faint where no gradient is computed, dotted where steps are left out."""
-    begin, arrive = np.array(start), np.array(end)
-    away = (arrive - begin) / np.hypot(*(arrive - begin)) * (RADIUS + 0.015)
-    style = {"arrowstyle": "-|>,head_width=0.12,head_length=0.2", "linewidth": 0.7, "shrinkA": 0, "shrinkB": 0}
+    style = {"arrowstyle": "-|>,head_width=0.12,head_length=0.2", "linewidth": 0.7}
+    style |= dict.fromkeys(("shrinkA", "shrinkB"), 72 * (RADIUS + 0.015))
     style |= {"color": "#d0d0d0" if faint else "#404040", "linestyle": (0, (1, 2)) if dotted else "-"}
-    ax.annotate("", tuple(arrive - away), tuple(begin + away), arrowprops=style)
+    ax.annotate("", end, start, arrowprops=style)
 
 
 KINDS = {"patched": "patched", "attributed": "first order"}
@@ -207,18 +199,14 @@ def patch_map(found: xr.Dataset, width: float = COLUMN) -> Figure:
     effect = float(found["effect"])
     if effect == 0:
         raise UsageError("the two texts do not differ in the preference: there is nothing to restore")
-    frame = found[list(KINDS)].to_dataframe().reset_index()
-    for kind in KINDS:
-        frame[kind] /= effect
-    names = [str(name) for name in found["memory"].values][::-1]
+    found = found[list(KINDS)] / effect
+    names = found["memory"].values.astype(str)[::-1]
     figure, axes = subplots(len(KINDS), 1, width=width, height=1.3 + 0.36 * len(names), sharex=True)
-    bound = max(1.0, float(np.abs(frame["patched"]).max()))
+    bound = max(1.0, float(np.abs(found["patched"]).max()))
+    how: dict[str, Any] = {"cmap": style.DIVERGING, "vmin": -bound, "vmax": bound, "interpolation": "nearest"}
     for (panel,), (kind, label) in zip(axes, KINDS.items(), strict=True):
-        values = found[kind].sel(memory=names).values / effect
-        image = panel.imshow(
-            values, cmap=style.DIVERGING, vmin=-bound, vmax=bound, aspect="auto", interpolation="nearest"
-        )
-        panel.set_yticks(range(len(names)), [memory_label(name) for name in names])
+        image = panel.imshow(found[kind].sel(memory=names), aspect="auto", **how)
+        panel.set_yticks(range(len(names)), map(memory_label, names))
         panel.set_title(label)
         panel.tick_params(length=0)
         panel.grid(False)
@@ -226,4 +214,5 @@ def patch_map(found: xr.Dataset, width: float = COLUMN) -> Figure:
     panel.set_xticks(range(found.sizes["time"]), symbols, family=style.MONO)
     panel.set_xlabel("the character that is read next")
     figure.colorbar(image, ax=axes.ravel().tolist(), location="bottom", shrink=0.6, label="restored share")
+    frame = found.to_dataframe()[[*KINDS, "symbol"]].reset_index()
     return attach(figure, frame, dict.fromkeys(KINDS, LIVE))

@@ -44,19 +44,10 @@ def subplots(
     return figure, figure.subplots(rows, columns, squeeze=False, **share)
 
 
-def palette(*names: str) -> dict[str, str]:
-    """Return the colour of each model or memory, as seaborn takes it.
-
-    Args:
-        names: Of models or memories; none for all of them.
-    """
-    return {name: memory_style(name)["color"] for name in names or [*MODELS, *MEMORIES]}
-
-
 def memory_style(memory: str) -> dict[str, Any]:
     """Colour of a model or memory; a hidden state is dashed, in the colour of its layer."""
     hidden = memory == "h" or memory.endswith(" h")
-    return {"color": look(memory.removesuffix(" h")).colour, "linestyle": (0, (3, 1.2)) if hidden else "-"}
+    return {"color": look(memory).colour, "linestyle": (0, (3, 1.2)) if hidden else "-"}
 
 
 def memory_label(memory: str) -> str:
@@ -144,13 +135,13 @@ def points(
         height: Inches, of one panel; None for what its names need.
     """
     names = list(dict.fromkeys(frame[y].astype(str)))
-    hues = in_order(frame[hue or y]) if hue else names[:1]
+    hues = in_order(frame[hue]) if hue else [""]
     tall = 0.35 + 0.17 * len(names) * max(1.0, 0.6 * len(hues)) if height is None else height
     figure, axes, panels = _facets(frame, row, col, width, tall, labels, {"sharey": True, **share})
     for panel, here in panels:
-        here = here.dropna(subset=[x])
         # a line without points, beyond its axes, would have no place in the layout
-        for (name, shade), values in here.groupby([here[y].astype(str), here[hue or y].astype(str)], sort=False)[x]:
+        of: Any = here.dropna(subset=[x]).groupby([here[y].astype(str), here[hue or y].astype(str)], sort=False)[x]
+        for (name, shade), values in of:
             level = names.index(name) + (0.6 * ((hues.index(shade) + 0.5) / len(hues) - 0.5) if hue else 0)
             colour = memory_style(shade)["color"]
             how = {"color": colour, "marker": "o", "markersize": 2.6, "zorder": 4, "clip_on": False}
@@ -240,11 +231,8 @@ def differences(compared: pd.DataFrame | Mapping[str, Compared], form: str = "+.
 
 
 class Folded(dict[str, pd.DataFrame]):
+    """The value of a cell: tables by their titles, each of which opens where its title is clicked."""
+
     def _repr_html_(self) -> str:
         tables = {escape(title): shown.to_html(index=False, border=0) for title, shown in self.items()}
         return "".join(f"<details><summary>{title}</summary>{shown}</details>" for title, shown in tables.items())
-
-
-def folded(tables: Mapping[str, pd.DataFrame]) -> Folded:
-    """Let the value of a cell be `tables` by their titles, each of which opens where its title is clicked."""
-    return Folded(tables)

@@ -78,8 +78,9 @@ def find_letters(figure: Figure) -> None:
         if strange and (lacking := strange - _letters(findfont(words.get_fontproperties()))):
             # matplotlib's last resort has a box for every letter
             fonts = {font.name: font.fname for font in fontManager.ttflist if not font.name.startswith("Last Resort")}
-            best = max(sorted(fonts), key=lambda name: len(lacking & _letters(fonts[name])))
-            words.set_fontfamily([*dict.fromkeys([*words.get_fontfamily(), best])])
+            held = {name: len(lacking & _letters(path)) for name, path in sorted(fonts.items())}
+            if held[best := max(held, key=lambda name: held[name])]:
+                words.set_fontfamily([*dict.fromkeys([*words.get_fontfamily(), best])])
 
 
 @cache
@@ -90,13 +91,13 @@ def _letters(font: str) -> set[int]:
 def agree(old: pd.DataFrame, new: pd.DataFrame, decimals: Mapping[str, int]) -> bool:
     """Whether stored numbers are those of `new`, which is not rounded, within a unit of their last digit."""
 
-    def close(column: str) -> bool:
+    def close(column: Any) -> bool:
         a, b = old[column], new[column]
         if column not in decimals and "f" not in (a.dtype.kind, b.dtype.kind):
-            return a.equals(b)
+            return bool(a.equals(b))
         share, unit = (COMPUTED, 10.0 ** -decimals[column]) if column in decimals else (RECORDED, 1e-12)
         a, b = (pd.to_numeric(numbers, errors="coerce") for numbers in (a, b))
-        return np.allclose(b, a, rtol=share, atol=unit, equal_nan=True)
+        return bool(np.allclose(b, a, rtol=share, atol=unit, equal_nan=True))
 
     return len(old) == len(new) and list(old) == list(new) and all(map(close, old))
 

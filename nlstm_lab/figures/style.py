@@ -68,6 +68,8 @@ OPERATIONS = _table(  # of an HM-RNN's layer, by their codes; light, middle and 
     ("FLUSH", "FLUSH", "#b34700"),
 )
 
+OTHER = Look("", "#404040", 99)
+
 # light is small, dark is large
 STRENGTH = LinearSegmentedColormap.from_list("strength", ["#ffffff", "#c6def0", "#6aaad2", "#2166ac", "#053061"])
 NORMS = LinearSegmentedColormap.from_list("norms", ["#fdf7ec", "#f3cf9a", "#dd8f6b", "#a63a79", "#3b0f4f"])
@@ -80,8 +82,12 @@ DIVERGING = LinearSegmentedColormap.from_list(
 
 
 def look(name: str) -> Look:
-    """The label, colour and place of the model or memory called `name`; a unit of your own is dark grey."""
-    return MODELS.get(name) or MEMORIES.get(name) or Look(name, "#404040", 99)
+    """The label, colour and place of the model or memory called `name`.
+
+    A layer's hidden state ("layer 1 h") has its layer's colour; a model of your own is dark grey.
+    """
+    known = MODELS | MEMORIES
+    return known.get(name) or Look(name, known.get(name.removesuffix(" h"), OTHER).colour, OTHER.order)
 
 
 def page(width: float | str) -> float:
