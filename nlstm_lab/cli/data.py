@@ -1,17 +1,15 @@
 """`nlstm-lab data` and `nlstm-lab doctor`: which data sets are here and how to get the others; what works here."""
 
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from nlstm_lab import paths
+from nlstm_lab import datasets, paths
 from nlstm_lab.cli import tables
 
 app = typer.Typer(help="Data sets: what is here, fetch, import, check.", invoke_without_command=True)
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 Name = Annotated[str, typer.Argument(help="A data set, as `nlstm-lab data` lists it.")]
 
 
@@ -19,26 +17,20 @@ Name = Annotated[str, typer.Argument(help="A data set, as `nlstm-lab data` lists
 def status(context: typer.Context) -> None:
     """List every data set with its state."""
     if context.invoked_subcommand is None:
-        from nlstm_lab.datasets import registry
-
-        tables.show(("", "", ""), [(row.name, row.state, row.detail) for row in registry.status()])
+        tables.show(("", "", ""), [(name, *datasets.registry.status(name)) for name in datasets.registry.DATASETS])
 
 
 @app.command()
 def fetch(name: Name) -> None:
     """Download a data set and verify it."""
-    from nlstm_lab.datasets import registry
-
-    for path in registry.fetch(name):
+    for path in datasets.registry.fetch(name):
         typer.echo(f"{name}: {path}")
 
 
 @app.command("import")
 def import_(name: Name, path: Annotated[Path, typer.Argument(help="A file, an archive or a folder of yours.")]) -> None:
     """Take a copy of a data set that you already have."""
-    from nlstm_lab.datasets import registry
-
-    for taken in registry.import_(name, path):
+    for taken in datasets.registry.import_(name, path):
         typer.echo(f"{name}: {taken}")
 
 
@@ -47,18 +39,18 @@ def check(
     name: Annotated[str | None, typer.Argument(help="A data set; all that are here when none is named.")] = None,
 ) -> None:
     """Read every byte again and compare it with what was published."""
-    from nlstm_lab.datasets import registry
-
-    names = [name] if name else [row.name for row in registry.status() if row.state != "absent"]
-    rows = [registry.check(each) for each in names]
-    for row in rows:
-        typer.echo(f"{row.name}: {row.state}, {row.detail}")
-    if any(row.state != "present" for row in rows):
+    states = set()
+    for each in [name] if name else datasets.registry.DATASETS:
+        if name or datasets.registry.status(each)[0] != "absent":
+            state, detail = datasets.registry.status(each, whole=True)
+            typer.echo(f"{each}: {state}, {detail}")
+            states.add(state)
+    if states - {"present"}:
         raise typer.Exit(1)
 
 
 def doctor() -> None:
-    """Say what works here (folders, records, GPU, compiler, data, browser) and what each lack costs."""
+    """Say what works here (folders, records, GPU, compiler, data) and what each lack costs."""
     rows, broken = [], []
     for name, look in (("folder", folder), ("records", records), ("torch", accelerator), ("data", data_sets)):
         try:
@@ -66,8 +58,7 @@ def doctor() -> None:
         except Exception as error:  # whatever it is, the reader is to know it
             rows.append((name, f"fails: {type(error).__name__}: {error}"))
             broken.append(name)
-    browser = next((name for name in BROWSERS if shutil.which(name)), "no Chromium: the tests of widgets are skipped")
-    tables.show(("", ""), [*rows, ("browser", browser)])
+    tables.show(("", ""), rows)
     typer.echo(f"\nTo be repaired first: {', '.join(broken)}." if broken else "\nEverything essential works.")
     if broken:
         raise typer.Exit(1)
@@ -99,10 +90,5 @@ def accelerator() -> str:
 
 
 def data_sets() -> str:
-    from nlstm_lab.datasets import registry
-
-    states = registry.status()
-    here = [row.name for row in states if row.state == "present"]
-    lacks = ", ".join(f"{row.name} ({row.state})" for row in states if row.state != "present")
-    how = f"; not {lacks}: `nlstm-lab data fetch NAME`, or import NAME PATH" if lacks else ""
-    return f"{', '.join([*here, 'python_docs'])}{how}"
+    found = ", ".join(f"{name} ({datasets.registry.status(name)[0]})" for name in datasets.registry.DATASETS)
+    return f"{found}: `nlstm-lab data fetch NAME`, or import NAME PATH"

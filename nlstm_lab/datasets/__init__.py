@@ -2,7 +2,7 @@
 
 What these arguments mean wherever they are taken:
 
-    corpus: The name of a text (`corpora.names`), or the path of one of your own.
+    corpus: The name of a text (`corpora.NAMES`), or the path of one of your own.
     split: train, valid or test.
     start: The first symbol, or line, that is read.
     length, count, number: How many symbols, lines or sequences are read.

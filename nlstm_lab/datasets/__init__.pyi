@@ -1,3 +1,4 @@
+from . import registry as registry
 from .items import Lines as Lines
 from .text import Excerpt as Excerpt
 from .words import Sequences as Sequences

@@ -1,6 +1,6 @@
 """What every task hands to training: batches, and what they are made of."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol
@@ -14,8 +14,6 @@ from nlstm_lab.settings import ADDED, check
 
 Split = Literal["train", "valid", "test"]
 Evaluation = Literal["blocks", "streams"]
-BatchOrder = Literal["shuffled", "fixed"]
-LastBatch = Literal["keep", "drop"]
 SPLITS: tuple[Split, ...] = ("train", "valid", "test")
 
 
@@ -35,9 +33,10 @@ class Batch(NamedTuple):
     fresh: bool = True
 
     def to(self, device: torch.device) -> "Batch":
-        mask = None if self.mask is None else self.mask.to(device, non_blocking=True)
-        inputs, targets = self.inputs.to(device, non_blocking=True), self.targets.to(device, non_blocking=True)
-        return Batch(inputs, targets, mask, self.fresh)
+        def moved(one: Any) -> Any:
+            return None if one is None else one.to(device, non_blocking=True)
+
+        return Batch(moved(self.inputs), moved(self.targets), moved(self.mask), self.fresh)
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,12 @@ def split_90_5_5(order: np.ndarray, counted: str) -> dict[Split, np.ndarray]:
     if len(order) < 20:
         raise UsageError(f"{counted}, too few to split 90/5/5")
     train, valid = int(len(order) * 0.9), int(len(order) * 0.05)
-    return {"train": order[:train], "valid": order[train : train + valid], "test": order[train + valid :]}
+    return in_splits(order, (train, train + valid))
+
+
+def in_splits(values: np.ndarray, ends: Any) -> dict[Split, np.ndarray]:
+    """The part of each split, where they lie one after another and end there (the last at the end)."""
+    return dict(zip(SPLITS, np.split(values, ends[:2]), strict=True))
 
 
 Metric = Literal["bpc", "perplexity", "nll_nats", "log_likelihood_nats"]
@@ -133,11 +137,6 @@ class Task(Protocol):
         ...
 
 
-def consecutive(sizes: Sequence[int]) -> dict[Split, np.ndarray]:
-    """The numbers of each split's sequences where the splits lie one after another."""
-    return dict(zip(SPLITS, np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1]), strict=True))
-
-
 @dataclass(frozen=True, kw_only=True)
 class Ordered:
     """Which training sequences an epoch reads, and in which order.
@@ -147,14 +146,11 @@ class Ordered:
         last_batch: "keep" reads what fills no batch as a smaller one, "drop" leaves it out.
     """
 
-    batch_order: BatchOrder = field(default="shuffled", metadata=ADDED)
-    last_batch: LastBatch = field(default="keep", metadata=ADDED)
+    batch_order: Literal["shuffled", "fixed"] = field(default="shuffled", metadata=ADDED)
+    last_batch: Literal["keep", "drop"] = field(default="keep", metadata=ADDED)
 
     def __post_init__(self) -> None:
         check(self)
-
-
-SHUFFLED = Ordered()
 
 
 class ColdTask:
@@ -171,7 +167,7 @@ class ColdTask:
     evaluations: tuple[Evaluation, ...] = ("blocks",)
     evaluation_batch = 128  # sequences side by side; each starts cold, so their number changes no result
 
-    def __init__(self, rows: Mapping[Split, np.ndarray], batch_size: int, how: Ordered = SHUFFLED) -> None:
+    def __init__(self, rows: Mapping[Split, np.ndarray], batch_size: int, how: Ordered) -> None:
         self.rows, self.batch_size, self.batch_order = rows, batch_size, how.batch_order
         whole, rest = divmod(len(rows["train"]), batch_size)
         self.updates_per_epoch = whole + (rest > 0 and how.last_batch == "keep")
@@ -183,8 +179,10 @@ class ColdTask:
 
     @cached_property
     def log_frequencies(self) -> Tensor:
-        if isinstance(self.output, Mixture):  # a density has no symbols
-            return torch.empty(0)
+        if isinstance(self.output, Mixture):
+            raise UsageError(
+                "log-frequencies are of symbols, and this task predicts a density: leave output_bias at zero"
+            )
         counts = torch.zeros(self.output.size, dtype=torch.int64)
         for _, targets, mask, _ in self.evaluate("train", self.evaluations[0]):
             counts += torch.bincount(targets.flatten() if mask is None else targets[mask], minlength=len(counts))

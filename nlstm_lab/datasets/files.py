@@ -7,14 +7,15 @@ import hashlib
 import io
 import json
 import lzma
+import os
 import stat
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,75 +38,78 @@ MARKS = {  # UTF-32-LE first: it begins as UTF-16-LE does
 }
 OTHERS = "cp1252 (Western Europe), cp1251 (Russian), gb18030 (Chinese), shift_jis (Japanese) or utf-16-le"
 FORMAT = 1  # raised when what an entry of the cache holds changes
+DAMAGES = (EOFError, OSError, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, zlib.error, RuntimeError)
 
 
 @contextmanager
-def opened(source: Path | bytes, origin: str = "") -> Iterator[IO[bytes]]:
-    """The unpacked bytes of a file, or of a content that a message calls `origin`; packed as its first bytes say.
-
-    LabError: it cannot be read. DamagedFile: it is truncated, or a zip of more than one file.
-    """
-    origin = origin or str(source)
+def _reading(origin: str) -> Iterator[None]:
+    """LabError: a file cannot be read. DamagedFile: it is not what it claims to be."""
     try:
-        file = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
-    except OSError as error:
-        raise LabError(f"{origin} cannot be read: {paths.reason(error)}") from error
-    try:
-        with file:
-            head = file.read(8)
-            file.seek(0)
-            if refused := [what for magic, what in REFUSED.items() if head.startswith(magic)]:
-                raise LabError(f"{origin} {refused[0]}")
-            if head.startswith(b"PK\x03\x04"):
-                with zipfile.ZipFile(file) as archive:
-                    inside = [one for one in archive.infolist() if not one.is_dir() and not _leftover(one.filename)]
-                    if len(inside) != 1:
-                        raise DamagedFile(f"{origin} holds {len(inside)} files where exactly one was expected")
-                    with archive.open(inside[0]) as stream:
-                        yield stream
-            else:
-                unpack = next((PACKED[magic] for magic in PACKED if head.startswith(magic)), None)
-                with unpack(file, "rb") if unpack else file as stream:
-                    yield stream
-    except (EOFError, OSError, lzma.LZMAError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
-        if isinstance(error, LabError) or (isinstance(error, OSError) and error.errno):  # of who reads, or writes
-            raise
+        yield
+    except DAMAGES as error:
+        if isinstance(error, OSError) and error.errno:
+            raise LabError(f"{error.filename or origin} cannot be read: {paths.reason(error)}") from error
         raise DamagedFile(f"{origin} is truncated, damaged or encrypted ({error}); get it again") from error
 
 
 def read(source: Path | bytes, origin: str = "", length: int | None = None) -> bytes:
-    """The first `length` bytes of what `opened` gives, or all. DamagedFile: far more than it is packed in."""
-    packed = len(source) if isinstance(source, bytes) else source.stat().st_size
-    whole = io.BytesIO()
-    with opened(source, origin) as stream:
+    """The first `length` bytes of a file or of a content that a message calls `origin`, unpacked, or all of them.
+
+    LabError: it cannot be read. DamagedFile: it is truncated, far larger than it is packed in, or a zip of many files.
+    """
+    origin, whole = origin or str(source), io.BytesIO()
+    with _reading(origin), ExitStack() as opened:
+        file: Any = opened.enter_context(io.BytesIO(source) if isinstance(source, bytes) else source.open("rb"))
+        head, packed = file.read(8), file.seek(0, io.SEEK_END)
+        file.seek(0)
+        if refused := [what for magic, what in REFUSED.items() if head.startswith(magic)]:
+            raise LabError(f"{origin} {refused[0]}")
+        if head.startswith(b"PK\x03\x04"):
+            archive = opened.enter_context(zipfile.ZipFile(file))
+            inside = [one for one in archive.infolist() if not one.is_dir() and not _leftover(one.filename)]
+            if len(inside) != 1:
+                raise DamagedFile(f"{origin} holds {len(inside)} files where exactly one was expected")
+            file = opened.enter_context(archive.open(inside[0]))
+        elif unpack := next((PACKED[magic] for magic in PACKED if head.startswith(magic)), None):
+            file = opened.enter_context(unpack(file, "rb"))
         if length is not None:
-            return stream.read(length)
-        while piece := stream.read(CHUNK):
+            return bytes(file.read(length))
+        while piece := file.read(CHUNK):
             whole.write(piece)
             if whole.tell() > max(SWOLLEN, RATIO * packed):
-                raise DamagedFile(f"{origin or source!s} unpacks to more than {RATIO} times its size, as no data do")
+                raise DamagedFile(f"{origin} unpacks to more than {RATIO} times its size, as no data do")
     return whole.getvalue()
 
 
 def members(path: Path, wanted: Callable[[str, int], object] = lambda name, size: True) -> Iterator[tuple[str, bytes]]:
-    """Name and content of the files in a zip or tar archive that are `wanted(name, size)`.
+    """Name and content of the files in a folder, zip or tar archive that are `wanted(name, size)`.
 
-    Links are left out, and nothing is extracted to disk. DamagedFile: it is no archive, or a truncated one.
+    Links in archives are left out, and nothing is extracted to disk. DamagedFile: it is no archive, or a truncated one.
     """
-    try:
-        if zipfile.is_zipfile(path):
+
+    def failed(error: OSError) -> None:
+        raise error
+
+    def taken(name: str, size: int) -> bool:
+        return not _leftover(name) and bool(wanted(name, size))
+
+    with _reading(str(path)):
+        if path.is_dir():
+            for folder, _, names in os.walk(path, onerror=failed):
+                for one in (Path(folder, name) for name in sorted(names)):
+                    if one.is_file() and taken(one.name, one.stat().st_size):
+                        yield str(one.relative_to(path)), one.read_bytes()
+        elif zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
                 for entry in archive.infolist():
                     plain = not entry.is_dir() and not stat.S_ISLNK(entry.external_attr >> 16)
-                    if plain and not _leftover(entry.filename) and wanted(entry.filename, entry.file_size):
+                    if plain and taken(entry.filename, entry.file_size):
                         yield entry.filename, archive.read(entry)
         else:
-            with opened(path) as file, tarfile.open(fileobj=file, mode="r|") as tar:
+            with tarfile.open(fileobj=io.BytesIO(read(path)), mode="r:") as tar:
                 for member in tar:
-                    if member.isfile() and not _leftover(member.name) and wanted(member.name, member.size):
+                    if member.isfile() and taken(member.name, member.size):
                         yield member.name, tar.extractfile(member).read()  # type: ignore[union-attr]  # it is a file
-    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
-        raise DamagedFile(f"{path} is no archive, or a truncated or encrypted one ({error}); get it again") from error
 
 
 def _leftover(name: str) -> bool:
@@ -118,22 +122,20 @@ def decode(path: Path, encoding: str, length: int | None = None) -> str:
     """The text of a file, or of its first `length` bytes. UsageError: which bytes are no such text."""
     try:
         "".encode(encoding)
-        decoder = codecs.getincrementaldecoder(encoding)()
-    except (LookupError, UnicodeError, ValueError):  # unknown, or (as base64) no encoding of texts
+        named, decoder = codecs.lookup(encoding).name, codecs.getincrementaldecoder(encoding)()
+    except (LookupError, ValueError):  # unknown, or (as base64) no encoding of texts
         raise UsageError(f"there is no text encoding {encoding!r}") from None
-    data = read(path, length=None if length is None else length + 1)
-    whole = length is None or len(data) <= length  # or its last character may be half of one
-    data = data[:length]
-    named, marked = codecs.lookup(encoding).name, next((MARKS[mark] for mark in MARKS if data.startswith(mark)), None)
-    wide = None if marked else _without_mark(data)
-    if data[257:262] == b"ustar":
-        raise UsageError(f"{path} is a tar archive: unpack it, and name a text file of it")
-    if wide and named != wide:
-        raise UsageError(f"{path} is {wide[:6].upper()} without a byte order mark: name it with --encoding {wide}")
-    if named in ("utf-16", "utf-32") and not marked:
-        raise UsageError(f"{path} has no byte order mark: try --encoding {named}-le or {named}-be")
+    data = read(path, length=length)
+    marked = next((MARKS[mark] for mark in MARKS if data.startswith(mark)), None)
+    first, second = (data[k:CHUNK:2].count(0) / (len(data[k:CHUNK:2]) or 1) for k in range(2))
+    # English has a zero in every second byte
+    wide = "utf-16-le" if second > 0.4 and first < 0.1 else "utf-16-be" if first > 0.4 and second < 0.1 else None
+    if not marked and (named in ("utf-16", "utf-32") or wide not in (None, named)):
+        either = wide or f"{named}-le or {named}-be"
+        raise UsageError(f"{path} is UTF-16 or UTF-32 without a byte order mark: name it with --encoding {either}")
     try:
-        text: str = decoder.decode(data, final=whole)
+        # what ends at `length` may end within a character
+        text: str = decoder.decode(data, final=length is None or len(data) < length)
     except UnicodeError as error:
         place, reason = getattr(error, "start", 0), getattr(error, "reason", str(error))
         if place and len(data) - place < 4 and reason in ("unexpected end of data", "truncated data"):
@@ -148,18 +150,9 @@ def decode(path: Path, encoding: str, length: int | None = None) -> str:
             ) from None
         text = "\0"
     if "\0" in text:
-        raise UsageError(f"{path} is no text: it holds the byte 0x00 (at {data.index(0)})")
+        known = "is no text, or in UTF-16 or UTF-32, which --encoding names"
+        raise UsageError(f"{path} {known}: it holds the byte 0x00 (at {data.index(0)})")
     return text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
-
-
-def _without_mark(data: bytes) -> str | None:
-    """Which UTF-16 or UTF-32 it is, by where its bytes are zero: half of them are in English, and more in UTF-32."""
-    size = min(len(data), CHUNK) // 4
-    first, second, third, fourth = (data[k : 4 * size : 4].count(0) / max(size, 1) for k in range(4))
-    if min(third, fourth) > 0.9 or min(first, second) > 0.9:
-        return "utf-32-le" if first < 0.1 else "utf-32-be" if fourth < 0.1 else None
-    even, odd = (first + third) / 2, (second + fourth) / 2
-    return "utf-16-le" if odd > 0.4 and even < 0.1 else "utf-16-be" if even > 0.4 and odd < 0.1 else None
 
 
 class Parsed(NamedTuple):

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import log
+from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 from xml.etree import ElementTree
@@ -12,21 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nlstm_lab.datasets import registry
-from nlstm_lab.datasets.base import (
-    SPLITS,
-    Batch,
-    ColdTask,
-    Evaluation,
-    Mixture,
-    Ordered,
-    Split,
-    Symbols,
-    Vectors,
-    Vocabulary,
-    consecutive,
-    split_90_5_5,
-)
+from nlstm_lab.datasets import base, registry
+from nlstm_lab.datasets.base import Batch, ColdTask, Mixture, Ordered, Split, Symbols, Vectors, Vocabulary
 from nlstm_lab.datasets.files import Parsed, cached, members
 from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.settings import check
@@ -65,9 +52,10 @@ class PoetryTask(ColdTask):
     def __init__(self, config: ChinesePoetry) -> None:
         parsed = cached("poetry", registry.locate("poetry"), lambda: _quatrains(registry.contents("poetry")))
         self.config, self.fingerprint = config, str(parsed.facts["sha256"])
-        splits = [parsed.arrays[split] for split in SPLITS]
+        splits = [parsed.arrays[split] for split in base.SPLITS]
         self.poems = np.concatenate(splits)  # [poems, 20] uint16
-        super().__init__(consecutive([*map(len, splits)]), config.batch_size, config)
+        rows = base.in_splits(np.arange(len(self.poems)), np.cumsum([len(split) for split in splits]))
+        super().__init__(rows, config.batch_size, config)
         self.vocabulary = Vocabulary(tuple(parsed.facts["symbols"]))
         self.input = self.output = Symbols(len(self.vocabulary))
 
@@ -82,23 +70,13 @@ class PoetryTask(ColdTask):
 
 def _quatrains(files: list[bytes]) -> Parsed:
     """One poem a line, a tab between verses, a space between characters, CRLF between poems."""
-    poems = [_poems(data, split) for data, split in zip(files, SPLITS, strict=True)]
+    texts = [data.decode("utf-8").replace(REPLACED, LACUNA).split("\r\n") for data in files]
+    poems = [["".join(line.split()) for line in lines] for lines in texts]
     symbols = sorted(set("".join(map("".join, poems))))
     codes = {symbol: code for code, symbol in enumerate(symbols)}
     arrays = [np.array([[codes[character] for character in poem] for poem in split], np.uint16) for split in poems]
-    return Parsed(dict(zip(SPLITS, arrays, strict=True)), {"symbols": symbols, "sha256": registry.combined(files)})
-
-
-def _poems(data: bytes, split: str) -> list[str]:
-    poems = []
-    for number, line in enumerate(data.decode("utf-8").replace(REPLACED, LACUNA).split("\r\n"), 1):
-        verses = [verse.split() for verse in line.split("\t")]
-        if [len(verse) for verse in verses] != [CHARACTERS] * LINES:
-            raise DamagedFile(
-                f"line {number} of the quatrains ({split}) is no poem of 4 verses of 5 characters; get them again"
-            )
-        poems.append("".join("".join(verse) for verse in verses))
-    return poems
+    facts = {"symbols": symbols, "sha256": sha256(b"".join(files)).hexdigest()}
+    return Parsed(dict(zip(base.SPLITS, arrays, strict=True)), facts)
 
 
 @dataclass(frozen=True)
@@ -130,8 +108,8 @@ class GlimpseTask(ColdTask):
         self.config, self.fingerprint = config, str(parsed.facts["sha256"])
         self.images, self.labels = parsed.arrays["images"], parsed.arrays["labels"]  # [images, 28, 28], [images] uint8
         trained = len(self.labels) - parsed.facts["tested"]
-        sizes = trained - (valid := min(VALIDATION, trained // 6)), valid, parsed.facts["tested"]
-        super().__init__(consecutive(sizes), config.batch_size, config)
+        rows = base.in_splits(np.arange(len(self.labels)), (trained - min(VALIDATION, trained // 6), trained))
+        super().__init__(rows, config.batch_size, config)
         self.input, self.output = Vectors(PIXELS), Symbols(CLASSES)
 
     def batch(self, rows: np.ndarray) -> Batch:
@@ -157,18 +135,14 @@ def glimpses(images: Tensor, reading: str) -> Tensor:
 def _mnist(files: list[bytes]) -> Parsed:
     images = [_idx(data, 3) for data in (files[0], files[2])]
     labels = [_idx(data, 1) for data in (files[1], files[3])]
-    if [len(array) for array in images] != [len(array) for array in labels]:
-        raise DamagedFile("MNIST's images and labels differ in number; get the four files again")
-    facts = {"tested": len(images[1]), "sha256": registry.combined(files)}
+    facts = {"tested": len(images[1]), "sha256": sha256(b"".join(files)).hexdigest()}
     return Parsed({"images": np.concatenate(images), "labels": np.concatenate(labels)}, facts)
 
 
 def _idx(data: bytes, dimensions: int) -> np.ndarray:
-    """An IDX file of unsigned bytes: magic number 8 << 8 | dimensions, sizes big-endian, then the values."""
-    header = np.frombuffer(data, ">u4", 1 + dimensions) if len(data) >= 4 * (1 + dimensions) else np.zeros(1, ">u4")
-    if header[0] != 0x0800 | dimensions or len(data) != 4 * (1 + dimensions) + int(np.prod(header[1:])):
-        raise DamagedFile("a file of MNIST is no IDX file of unsigned bytes, or a truncated one; get it again")
-    return np.frombuffer(data, np.uint8, offset=4 * (1 + dimensions)).reshape(header[1:])
+    """An IDX file of unsigned bytes: a magic number, the sizes, big-endian, then the values."""
+    sizes = np.frombuffer(data, ">u4", dimensions, offset=4)
+    return np.frombuffer(data, np.uint8, offset=4 * (1 + dimensions)).reshape(sizes)
 
 
 @dataclass(frozen=True)
@@ -203,7 +177,8 @@ class HandwritingTask(ColdTask):
     input = Vectors(3)
 
     def __init__(self, config: Handwriting) -> None:
-        parsed = lines()
+        files = registry.locate("iamondb")
+        parsed = cached("iamondb", files, lambda: _lines(files[0]))
         self.output, self.fingerprint = Mixture(config.components), str(parsed.facts["sha256"])
         self.points, self.lifted = parsed.arrays["points"], parsed.arrays["lifted"]
         ends = parsed.arrays["ends"]
@@ -211,16 +186,15 @@ class HandwritingTask(ColdTask):
         self.sizes = ends - self.starts
         long = np.flatnonzero(self.sizes >= max(config.minimum, 2))
         order = np.random.default_rng(config.seed).permutation(long)
-        super().__init__(
-            split_90_5_5(order, f"{len(long)} lines have {config.minimum} points or more"), config.batch_size
-        )
+        rows = base.split_90_5_5(order, f"{len(long)} lines have {config.minimum} points or more")
+        super().__init__(rows, config.batch_size, Ordered())
         # of x and y over the offsets within the training lines, in the tablet's units
         offsets = np.diff(self.points, axis=0, prepend=self.points[:1]).astype(np.float64)
         counts = np.repeat(np.isin(np.arange(len(ends)), self.rows["train"]), self.sizes)
         counts[self.starts] = False
         self.mean, self.deviation = offsets[counts].mean(0), offsets[counts].std(0)
 
-    def evaluate(self, split: Split, evaluation: Evaluation) -> Iterator[Batch]:
+    def evaluate(self, split: Split, evaluation: base.Evaluation) -> Iterator[Batch]:
         rows = self.rows[split]
         return self.read(split, rows[np.argsort(self.sizes[rows], kind="stable")], self.batch_size)  # like lengths
 
@@ -241,24 +215,9 @@ class HandwritingTask(ColdTask):
         batch = self.batch(self.rows[split][k : k + 1])
         return torch.cat([batch.inputs, batch.targets[-1:]])[:, 0]
 
-    def raw_units_nats(self, split: Split) -> float:
-        """What to add to a line's mean log-likelihood to have it in the tablet's units instead of normalized."""
-        predictions = float((self.sizes[self.rows[split]] - 1).mean())
-        return -predictions * log(float(self.deviation.prod()))
-
-
-def trajectory(points: Tensor, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-    """The path [T, 2] of the pen in the tablet's units, from points [T, 3] normalized by these; y grows downward."""
-    return np.cumsum(points[:, :2].numpy() * deviation + mean, axis=0)
-
-
-def lines() -> Parsed:
-    """Every line of IAM-OnDB: `points` [all, 2] int32, `lifted` [all] uint8 (1 where a stroke ends), `ends` [lines]."""
-    files = registry.locate("iamondb")
-    return cached("iamondb", files, lambda: _lines(files[0]))
-
 
 def _lines(archive: Path) -> Parsed:
+    """Every line: `points` [all, 2] int32, `lifted` [all] uint8 (1 where a stroke ends), `ends` [lines]."""
     found = {}
     for name, data in members(archive):
         if NAMED.fullmatch(Path(name).name) is None:
@@ -272,7 +231,7 @@ def _lines(archive: Path) -> Parsed:
         "lifted": np.concatenate([found[name][1] for name in names]),
         "ends": np.cumsum([len(found[name][0]) for name in names]),
     }
-    digest = registry.combined([array.tobytes() for array in arrays.values()])
+    digest = sha256(b"".join(array.tobytes() for array in arrays.values())).hexdigest()
     return Parsed(arrays, {"names": names, "sha256": digest})
 
 

@@ -8,8 +8,8 @@ from string import ascii_lowercase
 import numpy as np
 import torch
 
-from nlstm_lab.datasets.base import SHUFFLED, SPLITS, Batch, ColdTask, Evaluation, Ordered, Split, Symbols, Vocabulary
-from nlstm_lab.datasets.corpora import Corpus, TextSource, names, open_corpus
+from nlstm_lab.datasets.base import Batch, ColdTask, Evaluation, Ordered, Split, Symbols, Vocabulary, in_splits
+from nlstm_lab.datasets.corpora import NAMES, Corpus, TextSource, open_corpus
 from nlstm_lab.errors import UsageError
 from nlstm_lab.settings import check
 
@@ -35,9 +35,7 @@ class CharacterModelling(Ordered, TextSource):
     def __post_init__(self) -> None:
         TextSource.__post_init__(self)
         if self.evaluation == "streams" and (self.batch_order, self.last_batch) != ("shuffled", "keep"):
-            raise UsageError(
-                'batch_order and last_batch are of blocks alone: leave them, or choose evaluation="blocks"'
-            )
+            raise UsageError('batch_order and last_batch are for blocks: leave them, or choose evaluation="blocks"')
 
     def load(self) -> "TextTask":
         """Make the task. MissingData: the corpus is not on this machine. UsageError: it is too short."""
@@ -50,9 +48,7 @@ class TextTask(ColdTask):
     metric = "bpc"
     boundaries: dict[Split, np.ndarray]  # of a known language what begins at each symbol: WITHIN, WORD or PHRASE
 
-    def __init__(
-        self, corpus: Corpus, length: int, batch_size: int, evaluation: Evaluation, how: Ordered = SHUFFLED
-    ) -> None:
+    def __init__(self, corpus: Corpus, length: int, batch_size: int, evaluation: Evaluation, how: Ordered) -> None:
         for split, codes in corpus.splits.items():
             if not 2 <= length <= len(codes):
                 raise UsageError(
@@ -136,8 +132,7 @@ class NestedLanguage:
         check(self)
 
     def __str__(self) -> str:
-        made = f"{self.size} symbols, {self.words} words, {self.topics} topics, seed {self.seed}"
-        return f"nested language ({made})"
+        return f"nested language ({self.size} symbols, {self.words} words, {self.topics} topics, seed {self.seed})"
 
     def load(self) -> TextTask:
         """Make the task. UsageError: there is one topic, or a topic would have fewer than two words."""
@@ -147,8 +142,8 @@ class NestedLanguage:
         ends = (self.size * 90 // 100, self.size * 95 // 100, self.size)
         vocabulary, fingerprint = Vocabulary(tuple(ascii_lowercase)), sha256(codes.tobytes()).hexdigest()
         corpus = Corpus("nested language", codes, ends, vocabulary, fingerprint)
-        task = TextTask(corpus, self.length, self.batch_size, self.evaluation)
-        task.boundaries = dict(zip(SPLITS, np.split(begins, ends[:-1]), strict=True))
+        task = TextTask(corpus, self.length, self.batch_size, self.evaluation, Ordered())
+        task.boundaries = in_splits(begins, ends)
         return task
 
 
@@ -190,8 +185,8 @@ class Excerpt:
     start: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.corpus, str) and self.corpus not in names():
-            raise UsageError(f"an excerpt is of a named corpus ({', '.join(names())}), not of {self.corpus!r}")
+        if isinstance(self.corpus, str) and self.corpus not in NAMES:
+            raise UsageError(f"an excerpt is of a named corpus ({', '.join(NAMES)}), not of {self.corpus!r}")
 
     def __str__(self) -> str:
         return f"{self.corpus} {self.split} {self.start}:{self.start + self.length}"

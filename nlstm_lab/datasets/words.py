@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from nlstm_lab.datasets.base import Batch, ColdTask, Ordered, Split, Symbols, Vocabulary, split_90_5_5
-from nlstm_lab.datasets.corpora import Corpus, Normalization, TextSource, names, open_corpus
+from nlstm_lab.datasets.corpora import NAMES, Corpus, Normalization, TextSource, open_corpus
 from nlstm_lab.datasets.files import Parsed, cached
 from nlstm_lab.errors import UsageError
 from nlstm_lab.settings import check
@@ -172,8 +172,8 @@ class Sequences:
     number: int
 
     def __post_init__(self) -> None:
-        if self.task.corpus not in names():
-            raise UsageError(f"sequences are of a named corpus ({', '.join(names())}), not of {self.task.corpus!r}")
+        if self.task.corpus not in NAMES:
+            raise UsageError(f"sequences are of a named corpus ({', '.join(NAMES)}), not of {self.task.corpus!r}")
 
     def __str__(self) -> str:
         normal = "" if self.task.normalization == "none" else f", read as {self.task.normalization}"

@@ -21,7 +21,7 @@ from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.datasets.words import ALPHABET, Autocomplete, TextGeneration
 from nlstm_lab.errors import UsageError, hint
 from nlstm_lab.models import CELL_TYPES, Interface, ModelConfig, build, parameter_count
-from nlstm_lab.settings import RECORDED_AS, SCALES, Scale, check, plain
+from nlstm_lab.settings import RECORDED_AS, SCALES, Scale, check, held, plain
 from nlstm_lab.training import TrainingConfig
 
 
@@ -56,7 +56,7 @@ class Experiment:
 
     def load(self) -> Any:
         """Load the task; at smoke scale, of a text of one's own its beginning alone."""
-        with only_beginning(self.scale == "smoke"):
+        with held(only_beginning, self.scale == "smoke"):
             return self.task.load()
 
     def config(self) -> dict[str, Any]:
@@ -224,7 +224,7 @@ def parameters(experiment: Experiment) -> int:
     4474850
     """
     config = replace(experiment.model, boundaries=())  # given boundaries are no parameters, and ask for the symbols
-    with torch.device("meta"), only_beginning(experiment.scale == "smoke"):
+    with torch.device("meta"), held(only_beginning, experiment.scale == "smoke"):
         return parameter_count(build(config, Interface(*ends(experiment.task)), seed=0))
 
 

@@ -9,7 +9,7 @@ import xarray as xr
 from torch import Tensor
 
 from nlstm_lab.datasets import Lines
-from nlstm_lab.datasets.items import Handwriting, trajectory
+from nlstm_lab.datasets.items import Handwriting
 from nlstm_lab.datasets.words import PADDING, UNKNOWN
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
@@ -126,6 +126,6 @@ def pen(points: Tensor) -> dict[str, np.ndarray]:
         return pd.DataFrame({"axis": ["x", "y"], "mean": task.mean, "deviation": task.deviation})
 
     scale = ensure("pen_scale", measure, task="iamondb", minimum=config.minimum, seed=config.seed)
-    path = trajectory(points, scale["mean"].to_numpy(), scale["deviation"].to_numpy())
+    path = np.cumsum(points[:, :2].numpy() * scale["deviation"].to_numpy() + scale["mean"].to_numpy(), axis=0)
     x, y = np.round(path - path.min(0)).astype(int).T
     return {"x": x, "y": y, "lifted": points[:, 2].numpy().astype(int)}

@@ -113,7 +113,7 @@ def settled(experiment: Experiment, seed: int, patience: int | None, finish: boo
         return None
     again = f"`{command(experiment, seed)} --again`"
     text = getattr(experiment.task, "corpus", None)
-    own = text is not None and text not in corpora.names() and Path(text).expanduser().is_file()
+    own = text is not None and text not in corpora.NAMES and Path(text).expanduser().is_file()
     if own and experiment.load().fingerprint != run.result["data_sha256"]:
         raise StaleRun(
             f"{run.name} was trained on another text than {text} holds now; train it anew with {again}, or bring the "
