@@ -28,7 +28,6 @@ from .lags import connectivity as connectivity
 from .lags import connectivity_lags as connectivity_lags
 from .lags import gradients as gradients
 from .patching import patch as patch
-from .patching import patches as patches
 from .reading import free_text as free_text
 from .reading import mapped as mapped
 from .records import ensure as ensure

@@ -15,7 +15,6 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from nlstm_lab.cells import Hook, Recurrent
-from nlstm_lab.cells.base import memories
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import Texts, component, encode_all, evaluating, every_name, names, rows
@@ -257,8 +256,7 @@ def run(
     if logits is not None:
         logits = logits[:, 0] if lengths is None else logits.transpose(0, 1)
     stacked = {name: torch.cat([values[name] for values in kept]) for name in kept[0]}
-    leaks = ["memory.h" not in record for record in memories(layers).values()]
-    return Reading(logits, stacked, lambda arrays: labelled(model, arrays, codes, lengths, leaks, ""))
+    return Reading(logits, stacked, lambda arrays: labelled(model, arrays, codes, lengths, layers))
 
 
 def _hook(edits: Mapping[str, Sequence[Edit]], seen: set[str]) -> Hook:

@@ -1,12 +1,12 @@
 """How every probe reads a text with a network: what it takes, what it is called, and where memories are kept."""
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cache
 from importlib import resources
-from itertools import pairwise
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -235,17 +235,12 @@ class Words(NamedTuple):
 
 def words_of(text: str) -> Words:
     """The word of every position, as the article's targets have it."""
-    cuts = dict.fromkeys([0, *(t for t, character in enumerate(text) if character.isspace()), len(text)])
-    names: list[str] = []
-    start: list[int] = []
-    known: list[int] = []
-    for first, end in pairwise(cuts):
-        word = text[first:end].strip()
-        length, before = end - first, end - first - len(word)
-        names += [word] * length
-        start += [first] * length
-        known += [max(t + 1 - before, 0) for t in range(length)]
-    return Words(names, np.array(start), np.array(known))
+    pieces = re.findall(r"\s\S*|\S+", text)
+    lengths = [len(piece) for piece in pieces]
+    start = np.repeat(np.cumsum([0, *lengths], dtype=int)[:-1], lengths)
+    before = np.repeat([piece[0].isspace() for piece in pieces], lengths)
+    word = [piece.strip() for piece, length in zip(pieces, lengths, strict=True) for _ in range(length)]
+    return Words(word, start, np.arange(1, len(text) + 1) - start - before)
 
 
 def skipped(traced: xr.Dataset, burn_in: Any, least: int = 1) -> xr.Dataset:
@@ -333,15 +328,3 @@ def states_at(model: Network, codes: Tensor, moments: Sequence[int]) -> Any:
             state = model.recurrent(*model.recurrent_arguments(x), state)[1]
         states[moment], start = state, moment
     return batched([states[moment] for moment in moments])
-
-
-def state_of(model: Network, codes: Tensor, read: xr.Dataset, moment: int) -> Any:
-    """The packed state with which a network enters a step of a text, from its trace `read`."""
-    unit, memories = model.recurrent, memory_states(read) | hidden_states(read)
-    kept = {name.rpartition(".")[2] for name in unit.cells[0].state_names}
-    if kept - {"h", "c"} or not 1 <= moment <= len(codes):
-        return states_at(model, codes, [moment])  # boundaries and a clock are part of the state, too
-    state = states_at(model, codes, [1])
-    for name in every_name(unit):
-        component(unit, state, name)[0] = torch.as_tensor(memories[name].isel(time=moment - 1).values)
-    return state

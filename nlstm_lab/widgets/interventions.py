@@ -16,7 +16,7 @@ from nlstm_lab.figures.saving import LIVE, attach
 from nlstm_lab.figures.style import MONO, PAGE, glyph
 from nlstm_lab.probes.edits import BEFORE
 from nlstm_lab.probes.interventions import masked, refuse_sampling
-from nlstm_lab.probes.reading import encode, hidden_names, hidden_states, memory_states, names, reading, rows, state_of
+from nlstm_lab.probes.reading import encode, hidden_names, hidden_states, memory_states, names, reading, rows, states_at
 from nlstm_lab.widgets.base import Step, clamped
 from nlstm_lab.widgets.reading import Array, Given, ReadingWidget, next_symbols, of_trace, surprise
 
@@ -132,7 +132,7 @@ class InterventionLab(ReadingWidget):
         codes = encode(network, asked["text"])[: moment + DISTANCE]
         where, edit = self._edit({**asked, "unit": -1} if each else asked, 0, step)
         with reading(network):
-            state = state_of(network, codes, read, moment)
+            state = states_at(network, codes, [moment])
         step(0.9, "reading on after the ablation")
         texts: Any = codes[moment:]
         if each:

@@ -10,11 +10,11 @@ from traitlets import Enum, Int, Unicode
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.connectivity import KINDS, patch_map
-from nlstm_lab.probes.patching import EFFECT
 from nlstm_lab.widgets.base import Step, clamped
 from nlstm_lab.widgets.reading import Given, ReadingWidget, next_symbols
 
 LONGEST = 120  # characters that both texts may end with: the work grows with the square
+EFFECT = 0.1  # nats that the differing word must move the preference by: less cannot be shared out
 
 
 class PatchLab(ReadingWidget):

@@ -15,7 +15,6 @@ from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.figures.style import look
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import encode, encode_leniently, predicts_symbols
-from nlstm_lab.probes.tracing import beginning
 from nlstm_lab.runs import Run, load
 from nlstm_lab.runs.run import seeds_of
 from nlstm_lab.runs.tables import run_columns
@@ -120,12 +119,8 @@ class Networks:
         """`lab.probes.trace` of the run named so; the text is one that `read` returned."""
         trace = self._traces.pop((run, text), None)
         if trace is None:
-            # who types changes little: what an earlier text began with is not read again
-            others = [other for name, other in self._traces if name == run]
-            nearest = max(others, key=lambda other: beginning(other, text), default=None)
-            known = None if nearest is None else self._traces[run, nearest]
-            how: dict[str, Any] = {"watch": lambda share: step(share, "the network reads the text"), "known": known}
-            trace = probes.trace(self[run], self.content(run, text), run=run, **how)
+            doing = "the network reads the text"
+            trace = probes.trace(self[run], self.content(run, text), run=run, watch=lambda share: step(share, doing))
         self._traces[run, text] = trace
         if len(self._traces) > KEPT:
             del self._traces[next(iter(self._traces))]

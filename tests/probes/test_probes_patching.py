@@ -123,7 +123,7 @@ def entropy(logits):
 @pytest.mark.parametrize("over", [("unit",), ("memory", "unit"), ("time",), ("memory", "time", "unit"), ()])
 def test_every_patch_is_an_edit_by_hand_along_whatever_axes(network, over):
     model = network(scale=2.0)
-    found = patch(model, PAIRS, entropy, over, resamples=50)
+    found = patch(model, PAIRS, entropy, over)
     assert found.patched.dims == ("pair", *over)
     memories = {"outer": "c", "inner": "c", "h": "h"}
     for k, (clean, corrupted) in enumerate(PAIRS):

@@ -83,29 +83,6 @@ def test_the_sequences_of_a_task_end_where_they_end():
     }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [GRU, lab.LSTM, lab.NestedLSTM])
-def test_what_an_earlier_text_began_with_is_not_read_again(kind, monkeypatch):
-    """Whoever types waits for what is new alone, and gets what reading it all would give."""
-    read, trace = [], kind.trace
-
-    def counted(self, x, state, steps=None):
-        read.append(len(x))
-        return trace(self, x, state, steps)
-
-    monkeypatch.setattr(kind, "trace", counted)
-    widget = lab.widgets.CellExplorer(network(kind), TEXT)
-    for text, steps in ((TEXT + "s", 1), (TEXT[:20] + "x" + TEXT[21:], len(TEXT) - 20), (TEXT[:9], 1), ("q", 1)):
-        read.clear()
-        widget.text = text
-        assert sum(read) == steps
-        fresh = lab.widgets.CellExplorer(network(kind), text)
-        for name in ("states", "gates"):
-            np.testing.assert_allclose(np.frombuffer(getattr(widget, name), "<f2"),
-                                       np.frombuffer(getattr(fresh, name), "<f2"), atol=1e-3)  # fmt: skip
-        np.testing.assert_allclose(np.frombuffer(widget.chances, "<f4"), np.frombuffer(fresh.chances, "<f4"), atol=1e-6)
-
-
 @pytest.mark.parametrize("kind", [GRU, lab.LSTM])
 def test_any_unit_is_explored_and_drawn(kind):
     widget = lab.widgets.CellExplorer(network(kind, num_layers=2), TEXT)
