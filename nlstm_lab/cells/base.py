@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nlstm_lab.cells.checks import checked_input, checked_state, choice, finite, positive, switch
+from nlstm_lab.cells.checks import checked_input, checked_state, choice, finite, positive
 from nlstm_lab.errors import UsageError
 
 State = tuple[Tensor, ...]
@@ -278,7 +278,7 @@ class GatedCell(Cell):
         rows = len(self.gates) * hidden_size + further_rows
         self.weight_ih = nn.Parameter(torch.empty(rows, input_size, **new))
         self.weight_hh = nn.Parameter(torch.empty(rows, hidden_size, **new))
-        self.bias = nn.Parameter(torch.empty(rows, **new)) if switch("bias", bias) else None
+        self.bias = nn.Parameter(torch.empty(rows, **new)) if bias else None
 
     def fans(self) -> list[int]:
         """Of each block of rows, the inputs and outputs of its kernel (`fill`): here one for all."""
@@ -301,6 +301,3 @@ class GatedCell(Cell):
 
     def project(self, x: Tensor) -> Tensor:
         return product(x, self.weight_ih, self.bias)
-
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}{'' if self.bias is not None else ', bias=False'}"

@@ -45,11 +45,6 @@ class RNN(Exchangeable):
 
     Args:
         nonlinearity: sigma: "tanh" or "relu".
-
-    >>> import torch, nlstm_lab as lab
-    >>> theirs, x = torch.nn.RNN(10, 20), torch.randn(5, 3, 10)
-    >>> torch.allclose(lab.cells.RNN.from_torch(theirs)(x)[0], theirs(x)[0], atol=1e-6)
-    True
     """
 
     cell_class = RNNCell
@@ -125,11 +120,6 @@ class GRU(Exchangeable):
 
     Args:
         reset: Whether the reset gate acts "before" the candidate's matrix, as the article has it, or "after", as torch.
-
-    >>> import torch, nlstm_lab as lab
-    >>> theirs, x = torch.nn.GRU(10, 20), torch.randn(5, 3, 10)
-    >>> torch.allclose(lab.cells.GRU.from_torch(theirs)(x)[0], theirs(x)[0], atol=1e-6)
-    True
     """
 
     cell_class = GRUCell
@@ -177,11 +167,6 @@ class LayerNormLSTM(Recurrent):
 
     Args:
         forget_bias: Added to the forget gate's initial bias.
-
-    >>> import torch, nlstm_lab as lab
-    >>> output, (h_n, c_n) = lab.cells.LayerNormLSTM(10, 20)(torch.randn(5, 3, 10))
-    >>> output.shape, c_n.shape
-    (torch.Size([5, 3, 20]), torch.Size([1, 3, 20]))
     """
 
     cell_class = LayerNormLSTMCell
@@ -267,11 +252,6 @@ class ClockworkRNN(Recurrent):
         periods: Of each module, at every how many steps it acts; growing, and as many as divide `hidden_size`.
         layer_norm: Whether each module's pre-activation is normalized by itself (over several modules, the faster ones
             would reach the slower), with a gain, before the bias is added.
-
-    >>> import torch, nlstm_lab as lab
-    >>> output, (h_n, clock) = lab.cells.ClockworkRNN(10, 20, periods=(1, 2, 4, 8))(torch.randn(5, 3, 10))
-    >>> output.shape, clock.tolist()
-    (torch.Size([5, 3, 20]), [[5, 5, 5]])
     """
 
     cell_class = ClockworkRNNCell

@@ -1,4 +1,4 @@
-"""What the arguments of cells and networks may be: each check names the argument that is wrong."""
+"""What the arguments of cells and networks may be: each check names what is wrong, and returns what is right."""
 
 import math
 from typing import Any, get_args
@@ -8,7 +8,6 @@ from torch import Tensor
 
 
 def positive(name: str, value: Any) -> int:
-    """Return `value` if it is a positive integer; the error calls it `name`, as in the checks below."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be a positive integer, not {type(value).__name__} {value!r}")
     if value < 1:
@@ -17,23 +16,14 @@ def positive(name: str, value: Any) -> int:
 
 
 def finite(name: str, value: Any) -> float:
-    """Return `value` if it is a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{name} must be a finite number, not {value!r}")
     return value
 
 
 def choice(name: str, value: Any, literal: Any) -> Any:
-    """Return `value` if it is one of a `Literal`."""
     if value not in (allowed := get_args(literal)):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
-    return value
-
-
-def switch(name: str, value: Any) -> bool:
-    """Return `value` if it is True or False."""
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, not {value!r}")
     return value
 
 

@@ -35,9 +35,6 @@ class MultiscaleCell(GatedCell):
     def project(self, x: Tensor) -> Tensor:
         return product(x, self.weight_ih)  # without the bias, which z of the layer below does not gate
 
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}{', top' if self.top else ''}"
-
 
 class Multiscale(Recurrent):
     """Unrolls layers that step through time together; h and c [num_layers, B, hidden_size], z [num_layers, B]."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from nlstm_lab.cells import fast
 from nlstm_lab.cells.base import Cache, Hook, State, gates, hooked
-from nlstm_lab.cells.checks import choice, finite, switch
+from nlstm_lab.cells.checks import choice, finite
 from nlstm_lab.cells.hierarchical import Multiscale, MultiscaleCell
 
 Boundary = Literal["step", "sample", "soft"]
@@ -149,7 +149,7 @@ class HMLSTMCell(MultiscaleCell):
         self.selection = choice("selection", selection, Selection)
         self.detect_from = choice("detect_from", detect_from, DetectFrom)
         self.detect_on_copy, self.threshold = detect_on_copy, threshold
-        self.gradient_limit, self.reset, self.detector_scale = gradient_limit, switch("reset", reset), detector_scale
+        self.gradient_limit, self.reset, self.detector_scale = gradient_limit, reset, detector_scale
         new: Any = {"device": self.like.device, "dtype": self.like.dtype}
         own = detect_from == "hidden" and not top
         self.weight_z = nn.Parameter(torch.empty(1, hidden_size, **new)) if own else None
@@ -206,10 +206,6 @@ class HMLSTMCell(MultiscaleCell):
             own |= {"gamma_c": self.norm_c.weight, "bias_c": self.norm_c.bias}
         return {name: value for name, value in own.items() if value is not None}
 
-    def extra_repr(self) -> str:
-        modes = "" if self.top else f", boundary={self.boundary!r}, selection={self.selection!r}"
-        return f"{super().extra_repr()}{modes}"
-
 
 class HMLSTM(Multiscale):
     """Unrolls layers that find the ends of their segments: `output, (h_n, c_n, z_n) = HMLSTM(size, size, 3)(x)`.
@@ -247,18 +243,18 @@ class HMLSTM(Multiscale):
     cell_class = HMLSTMCell
 
     def read_boundaries(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Any, Tensor, Tensor]:
-        """Read as `forward` does, and return what the detectors of every layer find, too, with gradients.
+        """Read as `forward` does; return output, last state, and every layer's z and z~ [T, num_layers, B], too.
 
-        Returns:
-            Output, last state, and z and z~ [T, num_layers, B], time first however the input lies.
+        z and z~ have gradients, and lie time first however the input lies.
         """
         x, states, unbatched = self._prepared(input, hx)
-        if (done := fast.unroll(self, x, states, True)) is not None:
-            output, last, z, z_tilde = done
-        else:
+        if (done := fast.unroll(self, x, states, True)) is None:
             caches = [Cache() for _ in self.cells]
-            output, last = self.run(x, states, caches)
-            z, z_tilde = (torch.stack([torch.stack(one.values[key]) for one in caches], 1) for key in ("z", "z_tilde"))
+            done = (
+                *self.run(x, states, caches),
+                *(torch.stack([torch.stack(one.values[key]) for one in caches], 1) for key in ("z", "z_tilde")),
+            )
+        output, last, z, z_tilde = done
         return self._returned(output, unbatched), self._pack(last, unbatched), z, z_tilde
 
     @property
@@ -270,6 +266,6 @@ class HMLSTM(Multiscale):
     def slope(self, a: float) -> None:
         if not finite("slope", a) > 0:
             raise ValueError(f"slope must be positive, not {a!r}")
-        for cell in self.cells:
-            cell = cast(HMLSTMCell, cell)
+        cells: Any = self.cells
+        for cell in cells:
             cell.slope = torch.full_like(cell.slope, a)

@@ -35,12 +35,6 @@ class NestedLSTMCell(GatedCell):
     Shapes: input [B, input_size], h [B, hidden_size], memories [depth, B, hidden_size], outermost first; (h, c) as of
     `torch.nn.LSTMCell` is taken, too. `depth`, `candidate`, `forget_bias`, `inner_forget_bias`, `inner_input_bias`,
     `inner_chrono`, `inner_cell` and `memory` as in `NestedLSTM`.
-
-    >>> import torch, nlstm_lab as lab
-    >>> cell = lab.cells.NestedLSTMCell(10, 20, memory=lab.cells.GRUCell)
-    >>> h, memories = cell(torch.randn(3, 10))
-    >>> h.shape, memories.shape
-    (torch.Size([3, 20]), torch.Size([1, 3, 20]))
     """
 
     part_names = ("h", "memories")

@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from nlstm_lab.cells import fast
 from nlstm_lab.cells.base import Cache, Cell, Hook, Module, State
-from nlstm_lab.cells.checks import checked_input, checked_state, positive, switch
+from nlstm_lab.cells.checks import checked_input, checked_state, positive
 
 
 class Recurrent(Module):
@@ -69,9 +69,8 @@ class Recurrent(Module):
         if proj_size != 0:
             raise ValueError(f"proj_size must be 0, as h is not projected, not {proj_size!r}")
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
-        self.bias, self.batch_first = switch("bias", bias), switch("batch_first", batch_first)
-        self.dropout, self.bidirectional, self.proj_size = dropout, False, 0
-        self.all_layers = switch("all_layers", all_layers)
+        self.bias, self.batch_first, self.dropout, self.all_layers = bias, batch_first, dropout, all_layers
+        self.bidirectional, self.proj_size = False, 0
         self.output_size = hidden_size * num_layers if all_layers else hidden_size
         sizes = [input_size] + [hidden_size] * (num_layers - 1)
         self.layers = nn.ModuleList(self.make_cell(k, size, **options) for k, size in enumerate(sizes))

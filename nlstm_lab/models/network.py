@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -13,16 +13,8 @@ from nlstm_lab import cells
 from nlstm_lab.cells.base import Module
 from nlstm_lab.datasets.base import Batch, Mixture, Symbols, Vectors, Vocabulary
 from nlstm_lab.errors import MissingRun, UsageError
-from nlstm_lab.models.parts import (
-    Interface,
-    MixtureDensity,
-    ModelConfig,
-    OutputModule,
-    PaddedEmbedding,
-    Score,
-    dense,
-    fill_tiles,
-)
+from nlstm_lab.models import parts
+from nlstm_lab.models.parts import Interface, MixtureDensity, ModelConfig, Score
 
 CELL_TYPES: dict[str, type[cells.Recurrent]] = {
     "rnn": cells.RNN,
@@ -34,13 +26,6 @@ CELL_TYPES: dict[str, type[cells.Recurrent]] = {
     "hmlstm": cells.HMLSTM,
     "hrnn": cells.HierarchicalRNN,
 }
-
-
-class MissingWeights(NamedTuple):
-    """Weights that are not kept: their digest, and the message of the MissingRun that reading raises."""
-
-    digest: str
-    message: str
 
 
 class Network(Module):
@@ -78,7 +63,7 @@ class Network(Module):
         self.add_module("unit", recurrent)  # its name in every record of weights
         self.readout, self.embedding, self.density = readout, embedding, density
         self.vocabulary, self.per_sequence, self.name, self.words = vocabulary, per_sequence, name, words
-        self.missing_weights: MissingWeights | None = None
+        self.missing_weights: tuple[str, str] | None = None  # their digest, and what reading says
         self.config: ModelConfig | None = None  # what it was built from
         self.interface: Interface | None = None
 
@@ -89,13 +74,13 @@ class Network(Module):
 
     def drop_weights(self, digest: str, message: str) -> "Network":
         """Drop the weights but for their `digest`; reading raises MissingRun with the `message` from now on."""
-        self.missing_weights = MissingWeights(digest, message)
+        self.missing_weights = digest, message
         return self.to("meta")
 
     def require_weights(self) -> None:
         """Refuse to go on where the weights are not kept."""
         if self.missing_weights:
-            raise MissingRun(self.missing_weights.message)
+            raise MissingRun(self.missing_weights[1])
 
     @property
     def device(self) -> torch.device:
@@ -106,7 +91,7 @@ class Network(Module):
     @property
     def output_bias(self) -> nn.Parameter | None:
         """The bias of the readout's last layer; None where it has none."""
-        last = self.readout.output if isinstance(self.readout, OutputModule) else self.readout
+        last = self.readout.output if isinstance(self.readout, parts.OutputModule) else self.readout
         return getattr(last, "bias", None)
 
     def inputs(self, inputs: Tensor) -> Tensor:
@@ -217,29 +202,27 @@ def cell_type(name: str) -> str:
     Raises:
         UsageError: There is no such cell type, module or class, or the class is no Recurrent.
     """
-    if name in CELL_TYPES:
-        return name
-    module, separator, attribute = name.partition(":")
-    if not separator:
-        raise UsageError(
-            f"there is no cell type {name!r}; there are {', '.join(CELL_TYPES)}, and your own as module:Class"
-        )
-    try:
-        own = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"the cell type {name!r} cannot be imported: {error}") from error
-    if not (isinstance(own, type) and issubclass(own, cells.Recurrent)):
-        raise UsageError(f"the cell type {name!r} must be a subclass of nlstm_lab.cells.Recurrent with a cell_class")
-    CELL_TYPES[name] = own
+    if name not in CELL_TYPES:
+        module, separator, attribute = name.partition(":")
+        if not separator:
+            known = ", ".join(CELL_TYPES)
+            raise UsageError(f"there is no cell type {name!r}; there are {known}, and your own as module:Class")
+        try:
+            own = getattr(importlib.import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            raise UsageError(f"the cell type {name!r} cannot be imported: {error}") from error
+        if not (isinstance(own, type) and issubclass(own, cells.Recurrent)):
+            raise UsageError(f"the cell type {name!r} must be a subclass of nlstm_lab.cells.Recurrent")
+        CELL_TYPES[name] = own
     return name
 
 
 def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
-    size = config.embedding_size or ends.input.size
+    size, output = config.embedding_size or ends.input.size, ends.output
     embedding: nn.Module | None = None
     if config.embedding_size is not None:
-        padded = isinstance(ends.input, Symbols) and ends.input.padded
-        make: Any = dense if isinstance(ends.input, Vectors) else PaddedEmbedding if padded else nn.Embedding
+        vectors, padded = isinstance(ends.input, Vectors), getattr(ends.input, "padded", False)
+        make: Any = parts.dense if vectors else parts.PaddedEmbedding if padded else nn.Embedding
         embedding = make(ends.input.size, size)
     if config.embedding_weight == "glorot":
         if not isinstance(embedding, nn.Embedding):
@@ -250,26 +233,24 @@ def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
     if config.initial_state == "learned":
         for cell in recurrent.cells:
             cell.learn_initial_state()
-    density = MixtureDensity(ends.output.components) if isinstance(ends.output, Mixture) else None
-    outputs = density.size if density else ends.output.size  # type: ignore[union-attr]
+    density = MixtureDensity(output.components) if isinstance(output, Mixture) else None
+    outputs = density.size if density else output.size  # type: ignore[union-attr]
     readout: nn.Module
     if config.output_embedding_size:
-        readout = OutputModule(config.hidden_size, config.num_layers, config.output_embedding_size, outputs)
+        readout = parts.OutputModule(config.hidden_size, config.num_layers, config.output_embedding_size, outputs)
         last = readout.output
     else:
-        readout = last = dense(config.hidden_size, outputs)
-    fills: dict[str, Any] = {"orthogonal": nn.init.orthogonal_, "orthogonal_tiles": fill_tiles, "zero": nn.init.zeros_}
-    if config.output_weight in fills:
-        fills[config.output_weight](last.weight)
+        readout = last = parts.dense(config.hidden_size, outputs)
+    if config.output_weight != "glorot":
+        parts.FILLS[config.output_weight](last.weight)
     if config.output_bias == "log_frequencies" and ends.log_frequencies is not None:
-        with torch.no_grad():
-            last.bias.copy_(ends.log_frequencies())
+        last.bias.data.copy_(ends.log_frequencies())
     segments = None
     if config.boundaries:
         if ends.vocabulary is None:
             raise ValueError("boundaries are given by symbols, and this task has no vocabulary")
         rows = [[float(one in symbols) for symbols in config.boundaries] for one in ends.vocabulary.symbols]
         segments = torch.tensor(rows)
-    words = None if density else ends.output.names  # type: ignore[union-attr]
+    words = output.names if isinstance(output, Symbols) else None
     known = (ends.vocabulary, ends.per_sequence, density, segments, name, words)
     return Network(recurrent, readout, embedding, *known, config.output_dropout)

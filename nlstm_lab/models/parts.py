@@ -135,6 +135,9 @@ def fill_tiles(weight: Tensor) -> None:
             nn.init.orthogonal_(tile)
 
 
+FILLS: dict[str, Any] = {"orthogonal": nn.init.orthogonal_, "orthogonal_tiles": fill_tiles, "zero": nn.init.zeros_}
+
+
 class PaddedEmbedding(nn.Module):
     """Vectors [..., width] for symbols [...] of which 0 is the padding, a row of zeros (Madsen's article)."""
 

@@ -80,12 +80,12 @@ def _bare(module: Any) -> Any:
 
 def _vocabulary(given: Vocabulary | Sequence[str] | Mapping[str, int]) -> Vocabulary:
     if isinstance(given, Mapping):
-        if given and all(isinstance(key, int) and isinstance(value, str) for key, value in given.items()):
-            raise ValueError(
-                "vocabulary must map each symbol to its code, and maps codes to symbols: turn it round with "
-                "{symbol: code for code, symbol in vocabulary.items()}"
-            )
         codes = list(given.values())
+        if any(isinstance(code, str) for code in codes):
+            turned = "{symbol: code for code, symbol in vocabulary.items()}"
+            raise ValueError(
+                f"vocabulary must map each symbol to its code, not codes to symbols: turn it round, {turned}"
+            )
         if any(type(code) is not int for code in codes) or sorted(codes) != list(range(len(codes))):
             raise ValueError("a vocabulary's codes must be 0, 1, 2, ... without a gap")
         given = sorted(given, key=given.__getitem__)
@@ -136,18 +136,15 @@ def _from_torch(rnn: Any) -> cells.Recurrent:
 def _of_cells(theirs: type[nn.RNNBase], layers: list[Any]) -> nn.RNNBase:
     """The unrolled network of one cell, or of several that stand on each other."""
     first = layers[0]
-    for below, cell in zip([None, *layers], layers, strict=False):
-        if cell.bias != first.bias or (
-            below is not None and (cell.input_size, cell.hidden_size) != (below.hidden_size, first.hidden_size)
-        ):
-            raise ValueError("the cells must stand on each other: alike, and each reading what the one below gives")
+    alike = {(cell.bias, cell.hidden_size) for cell in layers} == {(first.bias, first.hidden_size)}
+    if not alike or any(cell.input_size != first.hidden_size for cell in layers[1:]):
+        raise ValueError("the cells must stand on each other: alike, and each reading what the one below gives")
     kind: dict[str, Any] = {"nonlinearity": first.nonlinearity} if theirs is nn.RNN else {}
-    like = first.weight_ih
-    rnn = theirs(
-        first.input_size, first.hidden_size, len(layers), bias=first.bias, device=like.device, dtype=like.dtype, **kind
+    kind |= {"bias": first.bias, "device": first.weight_ih.device, "dtype": first.weight_ih.dtype}
+    rnn = theirs(first.input_size, first.hidden_size, len(layers), **kind)
+    rnn.load_state_dict(
+        {f"{name}_l{k}": value for k, cell in enumerate(layers) for name, value in cell.state_dict().items()}
     )
-    names = ("weight_ih", "weight_hh", *(("bias_ih", "bias_hh") if first.bias else ()))
-    rnn.load_state_dict({f"{name}_l{k}": getattr(cell, name) for k, cell in enumerate(layers) for name in names})
     return rnn
 
 

@@ -45,7 +45,7 @@ def digest(value: str | nn.Module) -> str:
     if isinstance(value, str):
         return hashlib.sha256(value.encode()).hexdigest()
     if isinstance(value, Network) and value.missing_weights:
-        return value.missing_weights.digest
+        return value.missing_weights[0]
     return models.digest(value.state_dict())
 
 

@@ -1,6 +1,6 @@
 """Reading one text with an HM-LSTM, computing only what UPDATE and FLUSH need (equation 2 of the HM-RNN paper).
 
-A layer that copies only looks at its own h again, whose verdict on a boundary stands until h changes.
+A layer that copies only looks at its own h again.
 """
 
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.base import State
+from nlstm_lab.cells.base import State, gates
 from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell, Operation, biased
 
 
@@ -65,7 +65,6 @@ class Layer:
         self.cell, self.slope = cell, float(cell.slope)
         self.h, self.c = state[0][0], state[1][0]
         self.z = bool(state[2][0])
-        self.standing: bool | None = None  # what h as it is says of a boundary
         self.z_tilde, self.operation = 0.0, Operation.COPY
 
     def state(self) -> State:
@@ -74,38 +73,25 @@ class Layer:
 
     def step(self, share: Tensor | None, above: Tensor | None) -> None:
         """Given the layer below's part of the pre-activations if it ended a segment, and h above if this one did."""
+        cell, hears = self.cell, True
         self.operation = Operation.FLUSH if self.z else Operation.COPY if share is None else Operation.UPDATE
         if self.operation == Operation.COPY:
-            self.z = self._stands()
-            return
-        cell = self.cell
-        summed = cell.weight_hh @ self.h  # equation 5
-        if share is not None:
-            summed += share  # equation 7
-        if above is not None and cell.weight_th is not None:
-            summed.addmv_(cell.weight_th, above)  # equation 6
-        summed = biased(summed, cell.bias, None if cell.norm is None else cell.norm.weight)
-        i, f, g, o = summed[: 4 * cell.hidden_size].chunk(4)
-        write = torch.sigmoid(i) * torch.tanh(g)
-        flush = self.z and cell.reset
-        self.c = write if flush else torch.sigmoid(f) * self.c + write  # FLUSH, UPDATE
-        self.h = torch.sigmoid(o) * torch.tanh(self.c if cell.norm_c is None else cell.norm_c(self.c))
-        self.standing = None
-        if not cell.top:
-            self.z = self._fires(summed[-1] if cell.weight_z is None else cell.weight_z[0] @ self.h)
-
-    def _stands(self) -> bool:
-        cell = self.cell
-        if cell.top or not cell.detect_on_copy:
-            return False
-        if self.standing is None:
-            if cell.weight_z is not None:
-                score = cell.weight_z[0] @ self.h
-            else:
+            hears = cell.detect_on_copy  # by its own h alone
+            if hears and not cell.top and cell.weight_z is None:
                 score = cell.weight_hh[-1] @ self.h + (0 if cell.bias is None else cell.bias[-1])
-            self.standing = self._fires(score)
-        return self.standing
-
-    def _fires(self, score: Tensor) -> bool:
-        self.z_tilde = min(max((self.slope * float(score) + 1) / 2, 0.0), 1.0)  # equation 8
-        return self.z_tilde > self.cell.threshold  # equation 9
+        else:
+            summed = cell.weight_hh @ self.h  # equation 5
+            if share is not None:
+                summed += share  # equation 7
+            if above is not None and cell.weight_th is not None:
+                summed.addmv_(cell.weight_th, above)  # equation 6
+            summed = biased(summed, cell.bias, None if cell.norm is None else cell.norm.weight)
+            i, f, g, o = gates(summed[: 4 * cell.hidden_size])
+            self.c = i * g if self.z and cell.reset else f * self.c + i * g  # FLUSH, UPDATE
+            self.h = o * torch.tanh(self.c if cell.norm_c is None else cell.norm_c(self.c))
+            score = summed[-1]
+        self.z = hears and not cell.top
+        if self.z:
+            score = score if cell.weight_z is None else cell.weight_z[0] @ self.h
+            self.z_tilde = min(max((self.slope * float(score) + 1) / 2, 0.0), 1.0)  # equation 8
+            self.z = self.z_tilde > cell.threshold  # equation 9
