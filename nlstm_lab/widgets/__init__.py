@@ -2,8 +2,7 @@
 
 from nlstm_lab.widgets.boundaries import BoundaryExplorer
 from nlstm_lab.widgets.explorer import CellExplorer
-from nlstm_lab.widgets.interventions import InterventionLab
-from nlstm_lab.widgets.patching import PatchLab
+from nlstm_lab.widgets.interventions import InterventionLab, PatchLab
 from nlstm_lab.widgets.runs import Dashboard, RunBrowser
 from nlstm_lab.widgets.training import TrainingExplorer
 from nlstm_lab.widgets.words import AutocompleteDemo, ConnectivityExplorer

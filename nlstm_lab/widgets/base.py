@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,8 +26,7 @@ from nlstm_lab.widgets import pages
 
 Step = Callable[[float, str], None]  # (share of the work that is done, what is being done); raises Cancelled
 
-PATIENCE = 0.15  # seconds after which a computation is worth a progress bar
-PACE = 0.1  # seconds between two of its moves
+PACE = 0.1  # seconds between two moves of a progress bar
 DPI = 110  # of the static picture
 
 
@@ -103,19 +103,15 @@ class LabWidget(anywidget.AnyWidget):
         Raises:
             LabError: It cannot be written.
         """
-        self.wait()
-        try:
-            picture = self._png()
-        except LabError:  # there is nothing to draw: the page itself says so
-            picture = b""
+        picture = self._png()
         state = {"_looks": self._looked(), **self.shown(), **({"picture": picture} if self.snippet else {})}
         return pages.write(Path(path), self.title, state, pages.script(self.scripts, alone=True), picture)
 
     def shown(self) -> dict[str, Any]:
         """All that a page is made of, by name: results and the inputs that they belong to."""
         skipped = {"picture", "asked", "answered", "progress", "error", "layout", "tabbable", "tooltip"}
-        known = {name: getattr(self, name) for name in self.keys if not name.startswith("_") and name not in skipped}
-        return known | self.settled
+        known = (name for name in self.keys if name[0] != "_" and name not in skipped)
+        return {name: getattr(self, name) for name in known} | self.settled
 
     def _looked(self) -> dict[str, Any]:
         """What a page's address may set, with the values that it may have, or else its kind."""
@@ -149,10 +145,10 @@ class LabWidget(anywidget.AnyWidget):
             return
         self._version += 1
         with self._lock:
-            results = self.settled  # what the browser waits for has ended, whatever comes of this
+            results = self.settled
             try:
                 results = self.compute(self._given(), quietly)
-            finally:
+            finally:  # what the browser waits for has ended, whatever came of this
                 self._apply({**results, "error": "", "progress": {}, "answered": self.asked})
 
     def _answer(self, version: int, asked: int, given: dict[str, Any]) -> None:
@@ -166,10 +162,9 @@ class LabWidget(anywidget.AnyWidget):
                 results["error"] = ""
             except Cancelled:
                 return
-            except LabError as error:
-                results = {"error": str(error)}
-            except Exception as error:  # a bug, or a wrapped network's own
-                results = {"error": f"{type(error).__name__}: {error}"}
+            except Exception as error:  # other than LabError a bug, or a wrapped network's own
+                kind = "" if isinstance(error, LabError) else f"{type(error).__name__}: "
+                results = {"error": f"{kind}{error}"}
             if version == self._version:
                 self._apply({**results, "progress": {}, "answered": asked})
 
@@ -186,7 +181,7 @@ class LabWidget(anywidget.AnyWidget):
 
     def _stepper(self, version: int) -> Step:
         """Tells the browser how far a computation is, and ends it where a newer one waits."""
-        last = time.monotonic() + PATIENCE - PACE
+        last = time.monotonic()
 
         def step(share: float, doing: str) -> None:
             nonlocal last
@@ -201,10 +196,7 @@ class LabWidget(anywidget.AnyWidget):
     def _on_message(self, _: Any, content: Any, buffers: Any) -> None:
         """The browser cancels: what was shown last is shown again. Or it asks for the picture of that."""
         if content == "picture":
-            try:
-                self.picture = self._png()
-            except LabError as error:
-                self.error = str(error)
+            self.picture = self._png()
         if content == "cancel":
             self._version += 1
             self._apply({**self.settled, "progress": {}, "error": "", "answered": self.asked})
@@ -215,18 +207,17 @@ class LabWidget(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """The widget, and for who cannot run it (a page of an executed notebook) its picture."""
         data, metadata = super()._repr_mimebundle_(**options) or ({}, {})
-        try:
-            data = {**data, "image/png": base64.b64encode(self._png()).decode()}
+        if picture := self._png():
+            data = {**data, "image/png": base64.b64encode(picture).decode()}
             if folder := os.environ.get("NLSTM_LAB_PAGES"):  # set where a notebook is executed without a reader
                 page = self.to_html(Path(folder) / f"{type(self).__name__}.html")
                 metadata = {**metadata, "nlstm_lab": {"page": f"{page.parent.name}/{page.name}"}}
-        except LabError:  # there is nothing to draw: the widget itself says so
-            pass
         return data, metadata
 
     def _png(self) -> bytes:
+        """The static picture; nothing where there is nothing to draw, which the widget itself says."""
         file = io.BytesIO()
-        with context():
+        with context(), suppress(LabError):
             self.figure().savefig(file, format="png", dpi=DPI, facecolor="white", metadata={"Software": None})
         return file.getvalue()
 

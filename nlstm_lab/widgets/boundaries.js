@@ -4,10 +4,10 @@
 const CELL = 9, GAP = 4, BITS = 28, HEAD = 22; // px: a track, between groups, the surprise's, the character's
 const MOVES = { COPY: [0.38, 0.62], UPDATE: [0.2, 0.8], FLUSH: [0, 1] }; // how much of its track an operation fills
 
-/** z at another threshold and slope as far as this reading can tell: `until` the first step where it changes. */
-function settledUntil(reading, threshold, slope) {
+/** The first step at which z changes with another threshold, as far as this reading can tell. */
+function settledUntil(reading, threshold) {
   if (reading.boundary !== "step") return 0;
-  const least = (2 * threshold - 1) / slope; // of the pre-activation
+  const least = (2 * threshold - 1) / reading.slope; // of the pre-activation
   const layers = reading.layers.slice(0, -1).map(({ z_tilde }) => z_tilde.map((value) => {
     if (value > 0 && value < 1) return (2 * value - 1) / reading.slope > least;
     const edge = (2 * value - 1) / reading.slope; // clamped: the pre-activation lies there or beyond
@@ -18,12 +18,11 @@ function settledUntil(reading, threshold, slope) {
 }
 
 /** The page's reading at what the widget has chosen; what a link says and the page does not hold is as trained. */
-function chosenReading(lab, trained) {
-  const [own, ...others] = lab.get("readings"), chosen = { threshold: lab.get("threshold"), slope: lab.get("slope") };
+function chosenReading(lab) {
+  const [own, ...others] = lab.get("readings"), chosen = lab.get("threshold");
   if (!own) return lab.get("reading");
-  const near = (each) => ["threshold", "slope"].every((name) => Math.abs(each[name] - (chosen[name] ?? trained[name])) < 1e-6);
-  const found = chosen.threshold === null && chosen.slope === null ? own : others.find(near) ?? own;
-  if (found === own) lab.set({ threshold: null, slope: null });
+  const found = chosen === null ? own : others.find((each) => Math.abs(each.threshold - chosen) < 1e-6) ?? own;
+  if (found === own) lab.set({ threshold: null });
   return found;
 }
 
@@ -31,19 +30,14 @@ function render(lab) {
   let trained = lab.get("trained");
   const detects = () => trained.boundary !== "given";
   const threshold = () => lab.get("threshold") ?? trained.threshold;
-  const slope = () => lab.get("slope") ?? trained.slope;
-  let reading = lab.alone ? chosenReading(lab, trained) : lab.get("reading"), exact = Infinity;
+  let reading = lab.alone ? chosenReading(lab) : lab.get("reading"), exact = Infinity;
 
   // --- controls
 
   const two = (value) => value.toFixed(2);
   const steps = lab.alone ? { min: 0.05, max: 0.95, step: 0.05 } : { min: 0.01, max: 0.99, step: 0.01 };
   const moved = slider("Threshold of z", { ...steps, value: threshold() ?? 0.5, format: two }, (value) => move({ threshold: value }));
-  const slopes = [...new Set(lab.get("readings").map((each) => each.slope))];
-  const steep = lab.alone
-    ? selection("Slope", slopes, slope(), (value) => move({ slope: value }))
-    : slider("Slope of the hard sigmoid", { min: 0.5, max: Math.max(5, slope() ?? 0), step: 0.1, value: slope() ?? 1, format: (a) => a.toFixed(1) }, (value) => move({ slope: value }));
-  const back = button("As trained", () => move({ threshold: null, slope: null }));
+  const back = button("As trained", () => move({ threshold: null }));
   const rule = make("p", { class: "nl-quiet" });
   const truth = selection("Judge against", ["spaces", "word starts", "word ends", "punctuation"], lab.get("truth"), (value) => { lab.set({ truth: value }); draw(); });
   const within = choices("A boundary may be off by", [["0", "0"], ["±1", "1"], ["or one after", "1 after"]], lab.get("within"), (value) => { lab.set({ within: value }); draw(); });
@@ -54,10 +48,9 @@ function render(lab) {
   /** z moves: at once as far as the reading at hand can tell, then as the new reading has it. */
   function move(values) {
     lab.set(values, true, 40);
-    if (lab.alone) reading = chosenReading(lab, trained);
-    else exact = settledUntil(reading, threshold(), slope());
+    if (lab.alone) reading = chosenReading(lab);
+    else exact = settledUntil(reading, threshold());
     moved.show(threshold());
-    steep.show(slope());
     draw();
   }
 
@@ -189,9 +182,8 @@ function render(lab) {
   function explain() {
     if (!detects()) { rule.textContent = "The boundaries are given to this network: there is no detector to move."; return; }
     const own = `trained ${trained.boundary === "soft" ? "with soft boundaries" : `at threshold ${number(trained.threshold)}`}, slope ${number(trained.slope)}`;
-    const at = (2 * threshold() - 1) / slope();
-    rule.textContent = `z = 1 where the detector's pre-activation lies above (2 · threshold − 1) / slope = ${number(Math.abs(at) < 1e-9 ? 0 : at)}`
-      + `${Math.abs(at) < 1e-9 ? ": at a threshold of 0.5 the slope changes no boundary" : ""}. This network was ${own}.`;
+    const at = (2 * threshold() - 1) / trained.slope;
+    rule.textContent = `z = 1 where the detector's pre-activation lies above (2 · threshold − 1) / slope = ${number(Math.abs(at) < 1e-9 ? 0 : at)}. This network was ${own}.`;
     const provisional = exact < reading.symbols.length;
     doubt.textContent = provisional
       ? `z feeds back: from character ${exact} on (faint) the text is being read anew.`
@@ -204,23 +196,20 @@ function render(lab) {
   const another = make("details", { class: "nl-yours" }, make("summary", {}, "Another text"), labelled("What the network reads", own),
     button("Read it", () => lab.set({ text: own.value }, true)));
   const run = lab.get("runs").length > 1 ? [runChoice(lab)] : [];
-  lab.hint(`${detects() ? "Move the sliders to see where segments would end. " : ""}Point at a character, or walk along the text with the arrow keys, to read its numbers.`);
-  lab.body.append(make("div", { class: "nl-controls" }, ...run, moved, steep, back), rule,
+  lab.hint(`${detects() ? "Move the slider to see where segments would end. " : ""}Point at a character, or walk along the text with the arrow keys, to read its numbers.`);
+  lab.body.append(make("div", { class: "nl-controls" }, ...run, moved, back), rule,
     make("div", { class: "nl-controls" }, truth, within, ...tracks),
     board, keys, norms, doubt, make("div", { class: "nl-sides" }, make("div", {}, make("h3", {}, "Do segments end there?"), table), facts), lab.needsPython(another));
 
   const resized = new ResizeObserver(() => label());
   resized.observe(board);
   lab.ended(() => resized.disconnect());
-  const offer = () => [moved, steep, back].forEach((each) => { each.hidden = !detects(); });
+  const offer = () => [moved, back].forEach((each) => { each.hidden = !detects(); });
   lab.watch(["reading", "trained", "run"], () => {
     trained = lab.get("trained");
     offer();
     run.forEach((each) => each.update());
-    if (detects()) {
-      moved.show(threshold());
-      steep.show(slope());
-    }
+    if (detects()) moved.show(threshold());
     const before = reading.symbols.join("");
     reading = lab.get("reading");
     exact = Infinity;
@@ -228,10 +217,9 @@ function render(lab) {
     draw();
   });
   lab.watch(["at", "truth", "within"], () => { truth.show(lab.get("truth")); within.show(lab.get("within")); draw(); });
-  lab.watch(["threshold", "slope", "text"], () => { // set from Python, or cancelled: the reading at hand is theirs
-    if (lab.alone) reading = chosenReading(lab, trained);
+  lab.watch(["threshold", "text"], () => { // set from Python, or cancelled: the reading at hand is theirs
+    if (lab.alone) reading = chosenReading(lab);
     moved.show(threshold());
-    steep.show(slope());
     own.value = lab.get("text");
     exact = Infinity;
     draw();

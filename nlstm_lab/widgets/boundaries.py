@@ -20,51 +20,48 @@ from nlstm_lab.widgets.reading import ReadingWidget, leniently
 One = Network | Run
 LONGEST = 10_000  # characters
 THRESHOLDS = [round(0.05 * k, 2) for k in range(1, 20)]  # of a page without Python
-SLOPES = [1.0, 2.0, 5.0]  # likewise, beside the network's own
 
 
 class BoundaryExplorer(ReadingWidget):
-    """A text with z, operation and norm of every layer and the surprise at every character; threshold and slope move.
+    """A text with z, operation and norm of every layer and the surprise at every character; the threshold moves.
 
     Another threshold is another reading: until Python has read the text anew, what follows the first changed z is drawn
-    faint. A page without Python holds readings at `THRESHOLDS` and `SLOPES`.
+    faint. A page without Python holds readings at `THRESHOLDS`.
 
     Args:
         networks: An HM-LSTM or a hierarchical RNN over characters, or its run; or several by their names, among which
             the widget chooses.
         text: What it reads, at most `LONGEST` characters; unknown ones are mapped to the nearest that it knows.
-        threshold, slope: Of its detectors (equations 8 and 9); None as it was trained.
+        threshold: Of its detectors (equation 9); None as it was trained. Another slope of the hard sigmoid moves the
+            same cut, of its argument at (2 threshold - 1) / slope.
 
     Raises:
         UsageError: No layer finds or is given boundaries; there is no network; the text is empty; the threshold is not
-            inside (0, 1), or the slope not positive.
+            inside (0, 1).
     """
 
     title = "Learned boundaries"
-    caption = "Boundaries in “{text}”; threshold {threshold}, slope {slope}."
-    snippet = "lab.widgets.BoundaryExplorer({load}, {text}, threshold={threshold}, slope={slope}).figure()"
+    caption = "Boundaries in “{text}”; threshold {threshold}."
+    snippet = "lab.widgets.BoundaryExplorer({load}, {text}, threshold={threshold}).figure()"
     scripts = ("agreement.js", "reading.js", "boundaries.js")
-    inputs = ("run", "text", "threshold", "slope")
-    looks = ("at", "truth", "within", "threshold", "slope")
+    inputs = ("run", "text", "threshold")
+    looks = ("at", "truth", "within", "threshold")
 
-    text, at = Unicode(), Int()
-    threshold, slope = Float(None, allow_none=True), Float(None, allow_none=True)
+    text, at, threshold = Unicode(), Int(), Float(None, allow_none=True)
     truth = Enum(["spaces", "word starts", "word ends", "punctuation"], "spaces")
     within = Enum(["0", "±1", "or one after"], "0")
     trained = Dict()  # boundary, threshold and slope
 
-    def __init__(
-        self, networks: One | Mapping[str, One], text: str, threshold: float | None = None, slope: float | None = None
-    ) -> None:
+    def __init__(self, networks: One | Mapping[str, One], text: str, threshold: float | None = None) -> None:
         named = networks if isinstance(networks, Mapping) else {getattr(networks, "name", ""): networks}
         # copies: while a threshold is tried, a network that others hold must stay as it is
         copied = {name: _apart(one) if isinstance(one, Network) else one for name, one in named.items()}
-        super().__init__(copied, text=text, threshold=threshold, slope=slope, readings=[], titles={})
+        super().__init__(copied, text=text, threshold=threshold, readings=[], titles={})
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         network = self._networks[given["run"]]
         text, notice = leniently(vocabulary_of(network), given["text"], LONGEST)
-        chosen = {name: given[name] for name in self.inputs} | {"text": text}
+        chosen = {name: given[name] for name in self.inputs}
         data = self._read(**chosen, watch=lambda share: step(share, "the network reads the text"))
         trained = described(network, None, None, data.attrs["run"])
         return {"reading": plain(data), "trained": trained, "notice": notice, **clamped(self, at=len(text) - 1)}
@@ -83,12 +80,11 @@ class BoundaryExplorer(ReadingWidget):
         return hidden_norms(self.data)
 
     def shown(self) -> dict[str, Any]:
-        """With the readings that a page offers: as it was trained, then at every threshold and slope."""
+        """With the readings that a page offers: as it was trained, then at every threshold."""
         state = super().shown()
         if self.trained["boundary"] != "given":
-            slopes = sorted({*SLOPES, self.trained["slope"]})
-            settings = [{}, *({"threshold": threshold, "slope": slope} for slope in slopes for threshold in THRESHOLDS)]
-            state["readings"] = [plain(self._read(state["run"], state["text"], **how)) for how in settings]
+            read = (self._read(state["run"], state["text"], threshold=each) for each in (None, *THRESHOLDS))
+            state["readings"] = [*map(plain, read)]
         return state
 
 

@@ -1,26 +1,12 @@
 // ConnectivityExplorer: a facet for each network, and one shared character. The matrices lie here; Python is asked for
 // a text, a target or a mode that was not computed yet.
 
-const FULL = 32767; // the code of a position's largest connectivity
 const DECADES = 4; // of a logarithmic scale: what is weaker is as good as nothing
 
-/** Where each position's codes start in a network's part of a buffer; the last entry is their number. */
-function offsets(first) {
-  const starts = [0];
-  first.forEach((from, t) => starts.push(starts[t] + t - from + 1));
-  return starts;
-}
-
 /** What position t depends on, from the first character of its window up to itself; null where nothing was computed. */
-function connectivityRow(matrix, k, t, starts, squared) {
-  const largest = matrix.networks[k].largest[t];
-  if (largest === null) return null;
-  const base = 2 * (k * starts[starts.length - 1] + starts[t]);
-  return Float64Array.from({ length: starts[t + 1] - starts[t] }, (_, s) => {
-    const root = matrix.codes.getInt16(base + 2 * s, true) / FULL;
-    const value = root * Math.abs(root) * largest;
-    return squared ? value * value : value;
-  });
+function connectivityRow({ shares, largest, wide }, k, t, length, first) {
+  const row = k * length + t, most = largest[row];
+  return Number.isNaN(most) ? null : shares.slice(row * wide, row * wide + t - first + 1).map((share) => share * most);
 }
 
 const largestOf = (values) => (values ? values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) : 0);
@@ -48,8 +34,8 @@ function linked(hash, about) {
 }
 
 function render(lab) {
-  let about, starts, matrix, cursor = lab.get("at");
-  const key = (target, mode, asked) => [target, target === "given" ? asked : "", mode === "as_coded" ? "l2" : mode].join(" ");
+  let about, matrix, cursor = lab.get("at");
+  const key = (target, mode, asked) => [target, target === "given" ? asked : "", mode].join(" ");
   const known = (...choice) => key(...choice) in lab.get("matrices");
 
   // --- what can be chosen
@@ -123,7 +109,7 @@ function render(lab) {
 
   /** What is asked at the shared character, in words. */
   function asked(k) {
-    const at = lab.get("at"), name = matrix.networks[k].target[at], p = matrix.networks[k].p[at];
+    const at = lab.get("at"), name = matrix.targets[k][at], p = matrix.p[k * about.symbols.length + at];
     if (name) return `target: ${name}, ${percent(p)}`;
     return about.word[at] && lab.get("target") === "true" ? `“${about.word[at]}” is none of its words: ask for the likeliest` : "nothing to ask for here";
   }
@@ -154,10 +140,10 @@ function render(lab) {
 
   function refresh() {
     about = lab.get("about");
-    starts = offsets(about.window);
     const shown = lab.get("matrices")[key(lab.get("target"), lab.get("mode"), lab.get("word"))];
     if (!shown) return;
-    matrix = shown;
+    const [p, largest] = [shown.p, shown.largest].map((each) => numbers(each, "f4")), shares = numbers(shown.shares, "f2");
+    matrix = { targets: shown.targets, p, largest, shares, wide: shares.length / largest.length };
     if (lab.get("at") >= about.symbols.length) lab.set({ at: about.symbols.length - 1 });
     cursor = lab.get("at");
     for (const { text } of facets) text.show(about.symbols);
@@ -183,7 +169,7 @@ function render(lab) {
   function draw() {
     if (!matrix) return;
     const at = lab.get("at"), first = about.window[at], held = lab.get("locked");
-    rows = facets.map(({ k }) => connectivityRow(matrix, k, at, starts, lab.get("mode") === "as_coded"));
+    rows = facets.map(({ k }) => connectivityRow(matrix, k, at, about.symbols.length, first));
     const shades = shadesOf(rows, lab.get("scale"));
     const signed = rows.some((values) => values?.some((value) => value < 0));
     const colours = scale(signed ? "diverging" : "strength", 1);

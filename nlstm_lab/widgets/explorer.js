@@ -14,7 +14,7 @@ function render(lab) {
       const networks = lab.get("networks"), about = networks[lab.get("run")];
       try {
         if (!about) throw new Error(`there is no run ${JSON.stringify(lab.get("run"))} in this page`);
-        lab.receive({ ...readHere(about, lab.get("text"), networks, lab.get("span")), ...about.records, error: "" });
+        lab.receive({ ...readHere(about, lab.get("text"), lab.get("span")), ...about.records, error: "" });
       } catch (error) { lab.receive({ error: error.message }); }
     };
   }

@@ -1,6 +1,8 @@
 """CellExplorer: what each unit of each memory does along a text of the reader's own."""
 
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,9 +20,11 @@ from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.figures.activations import activation_frame, cell_activations
 from nlstm_lab.models import Network
 from nlstm_lab.probes import decoding
-from nlstm_lab.probes.reading import hidden_states, memory_states
+from nlstm_lab.probes.reading import hidden_names, hidden_states, memory_states, names
 from nlstm_lab.probes.slowness import timescales
 from nlstm_lab.probes.unit_statistics import BEFORE, contrast, counterparts, units, values_of
+from nlstm_lab.runs import Run, load
+from nlstm_lab.runs.run import seeds_of
 from nlstm_lab.widgets.base import Step, clamped
 from nlstm_lab.widgets.reading import Array, Given, Networks, ReadingWidget, of_trace
 
@@ -50,7 +54,6 @@ class CellExplorer(ReadingWidget):
         unit: Shown first; None for that of the innermost memory that follows the distance from the last space best, or
             of vectors the first coordinate.
         values: Shown first: "printed" (as in figures 3 and 4 of Nested LSTMs), "tanh" or "raw".
-        timescales: The excerpt whose recorded timescales and unit pages are shown, where there are any.
 
     Raises:
         UsageError: There is no such unit; the text is empty, or a network predicts no characters.
@@ -89,10 +92,9 @@ class CellExplorer(ReadingWidget):
         *,
         unit: int | None = None,
         values: str = "printed",
-        timescales: Excerpt | None = LONG,
     ) -> None:
-        self._known, self._fresh = dict[str, dict[str, Any]](), dict[str, Network]()
-        self._excerpt = timescales
+        self._recorded = cache(lambda run: recorded(self._networks, run))
+        self._untrained = cache(lambda run: probes.untrained(self._networks[run]))
         if not isinstance(text, str):
             self.snippet = self.snippet.replace("{text}", "sequences[{text}]")
         super().__init__(runs, text, text=text if isinstance(text, str) else "", span=[], unit=unit or 0, values=values)
@@ -129,13 +131,8 @@ class CellExplorer(ReadingWidget):
             **_of_cells(trace, memories),
             **clamped(self, unit=states.shape[1] - 1, step=trace.sizes["time"] - 1),
             **self._span(given["run"], text, given["span"], memories),
-            **self._recorded(given["run"], memories, states.shape[1]),
+            **self._recorded(given["run"]),
         }
-
-    def _recorded(self, run: str, memories: list[str], size: int) -> dict[str, Any]:
-        if run not in self._known:
-            self._known[run] = recorded(self._networks, run, self._excerpt, memories, size)
-        return self._known[run]
 
     def _on_message(self, widget: Any, content: Any, buffers: Any) -> None:
         if content == "passages":
@@ -158,12 +155,10 @@ class CellExplorer(ReadingWidget):
         length = len(content)
         if len(span) != 2 or not 0 <= span[0] <= span[1] < length or span[1] - span[0] + 1 == length:
             return {"span": [], "contrasts": b""}
-        if run not in self._fresh:
-            self._fresh[run] = probes.untrained(self._networks[run])
-        fresh = probes.trace(self._fresh[run], content, predictions=False)
         order = np.random.default_rng(0).permutation(length)
         mixed = probes.shuffled(text, "characters") if content is text else content[order]
-        traces = (self._networks.trace(run, text), fresh, probes.trace(self._networks[run], mixed, predictions=False))
+        others = ((self._untrained(run), content), (self._networks[run], mixed))
+        traces = [self._networks.trace(run, text), *(probes.trace(*each, predictions=False) for each in others)]
         inside = (np.arange(length) >= span[0]) & (np.arange(length) <= span[1])
         found = [[contrast(values_of(trace)[memory], inside) for memory in memories] for trace in traces]
         return {"contrasts": np.array(found, "<f4").tobytes()}  # [condition, memory, unit]
@@ -179,24 +174,20 @@ class CellExplorer(ReadingWidget):
     def shown(self) -> dict[str, Any]:
         """With the passages of the shown unit alone, and with the networks that a page can run itself."""
         shown, rows = self.settled["run"], [m * self.units + self.unit for m in range(len(self.memories))]
-        state = super().shown()
-        networks: dict[str, Any] = {}
-        for run in filter(None, dict.fromkeys([shown, self.titles[shown]["twin"], *self.runs])):
-            network = self._networks[run]
-            about = None if self.sequences else portable(network)
-            if about is None or len(networks) == RUNNING:
-                continue
-            trace = self._networks.trace(run, self._networks.read(run, self.settled["text"])[0])
-            memories, states = _states(trace)
-            records = self._recorded(run, memories, states.shape[1])
-            records = {**records, "pages": quoted(records["pages"], rows if run == shown else [])}
-            fresh = (portable(probes.untrained(network)) or about)["data"]
-            fresh = next((other for other, each in networks.items() if each["fresh"] == fresh), fresh)  # of twins once
-            squashed = _of_cells(trace, memories)["squashed"]
-            networks[run] = about | {"records": records, "memories": memories, "squashed": squashed, "fresh": fresh}
-        state |= {"pages": quoted(self.pages, rows)}
+        state = super().shown() | {"pages": quoted(self.pages, rows)}
         if self.pages and not self.pages["text"]:
             state["passages"] = self._quoted()
+        networks: dict[str, Any] = {}
+        for run in filter(None, dict.fromkeys([shown, self.titles[shown]["twin"], *self.runs])):
+            about = None if self.sequences or len(networks) == RUNNING else portable(self._networks[run])
+            if about is not None:
+                known = self._recorded(run)
+                records = {**known, "pages": quoted(known["pages"], rows if run == shown else [])}
+                networks[run] = {
+                    **about,
+                    "records": records,
+                    "fresh": (portable(self._untrained(run)) or about)["data"],
+                }
         if shown in networks:
             return {**state, "networks": networks, "runs": list(networks)}
         return {**state, "_looks": {name: kind for name, kind in self._looked().items() if name not in self.inputs}}
@@ -244,9 +235,8 @@ def portable(network: Network) -> dict[str, Any] | None:
     layers and Nested LSTMs of one layer and two memories, with one-hot characters and a dense readout."""
     cells: list[Any] = list(network.recurrent.cells)
     nested = len(cells) == 1 and isinstance(cells[0], NestedLSTMCell) and type(cells[0].memory) is LSTMCell
-    vocabulary, readout = network.vocabulary, network.readout
-    dense = isinstance(readout, nn.Linear) and network.embedding is None
-    if vocabulary is None or not dense or not (nested or all(type(cell) is LSTMCell for cell in cells)):
+    vocabulary, readout, known = network.vocabulary, network.readout, nested or all(type(c) is LSTMCell for c in cells)
+    if vocabulary is None or network.embedding is not None or not isinstance(readout, nn.Linear) or not known:
         return None
     every = [each for cell in cells for each in (cell, *([cell.memory] if nested else []))]
     matrices = [matrix for each in every for matrix in (each.weight_ih, each.weight_hh, each.bias)]
@@ -265,45 +255,35 @@ def portable(network: Network) -> dict[str, Any] | None:
     }
 
 
-def recorded(networks: Networks, run: str, text: Excerpt | None, memories: list[str], size: int) -> dict[str, Any]:
+def recorded(networks: Networks, run: str) -> dict[str, Any]:
     """What is recorded of every unit on a long text: timescales (`known`, f4 [raw and tanh, number, memory, unit]; why
     there is none; on what), and a page a unit."""
     found: dict[str, Any] = {"known": b"", "reasons": [], "known_on": "", "pages": {}}
-    if text is None:
-        return found
-    rows = pd.MultiIndex.from_product([memories, range(size)], names=["memory", "unit"])
-    on = f"{text.length:,} characters of {text.corpus} ({text.split})"
-    record = timescales.find(networks[run], text, seed=getattr(networks.given[run], "seed", 0))
-    if record is not None:
+    network, one, unit = networks[run], networks.given[run], networks[run].recurrent
+    memories = (names(unit) or hidden_names(unit.num_layers))[::-1]
+    rows = pd.MultiIndex.from_product([memories, range(unit.hidden_size)], names=["memory", "unit"])
+    on = f"{LONG.length:,} characters of {LONG.corpus} ({LONG.split})"
+    if (record := timescales.find(network, LONG, seed=getattr(one, "seed", 0))) is not None:
         ordered = [record[record["value"] == value].set_index(rows.names).loc[rows] for value in ("raw", "tanh")]
         numbers = np.stack([frame[["timescale", "low", "high"]].to_numpy().T for frame in ordered])
         found["reasons"] = [frame["reason"].tolist() for frame in ordered]
         found |= {"known": numbers.astype("<f4").tobytes(), "known_on": on}
-    record = units.find(networks[run], text)
-    if record is not None:
+    if (record := units.find(network, LONG)) is not None:
         pages: dict[Any, Any] = record.set_index(rows.names).loc[rows, COLUMNS].replace({np.nan: None}).to_dict("list")
-        ablated = decoding.cell_cuts.find(networks[run], text)
-        if ablated is not None:
+        if (ablated := decoding.cell_cuts.find(network, LONG)) is not None:
             pages.update(ablated.set_index(rows.names).loc[rows, ["kl", "loss_increase"]].to_dict("list"))
-        try:
-            words = text.read()
-        except LabError:  # the corpus is not here
-            words = ""
-        alike = _counterparts(networks, run, text)
-        pages |= {"on": on, "before": BEFORE, "text": words, "counterparts": [alike.get(row, []) for row in rows]}
+        pages |= {"on": on, "before": BEFORE, "text": "", "counterparts": [[] for _ in rows]}
+        with suppress(LabError):  # the corpus is not here
+            pages["text"] = LONG.read()
+        every = [load(one.experiment, seed) for seed in seeds_of(one.experiment)] if isinstance(one, Run) else []
+        kept = [each for each in every if each.has_weights]
+        record = counterparts.find([each.model() for each in kept], LONG) if len(kept) > 1 else None
+        if record is not None:
+            own: Any = record[(record["network"] == [each.name for each in kept].index(one.name)) & (record["r"] != 0)]
+            for row in own.itertuples():
+                alike = [kept[row.other].name, int(row.counterpart), row.r]
+                pages["counterparts"][rows.get_loc((row.memory, row.unit))].append(alike)
         found["pages"] = pages
-    return found
-
-
-def _counterparts(networks: Networks, run: str, text: Excerpt) -> dict[tuple[str, int], list[list[Any]]]:
-    """Of a unit: the run, the unit and the correlation of its counterpart in each other seed."""
-    siblings = networks.siblings(run)
-    names, found = list(siblings), dict[tuple[str, int], list[list[Any]]]()
-    record = counterparts.find(list(siblings.values()), text) if len(siblings) > 1 else None
-    if record is not None:
-        own: Any = record[(record["network"] == names.index(networks.given[run].name)) & (record["r"] != 0)]
-        for one in own.itertuples():
-            found.setdefault((one.memory, one.unit), []).append([names[one.other], int(one.counterpart), one.r])
     return found
 
 

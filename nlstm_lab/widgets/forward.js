@@ -133,20 +133,20 @@ function shuffledHere(symbols) {
 }
 
 /** The span's contrasts: of this network, of an untrained one, and of this one on shuffled symbols. */
-function spanHere(about, networks, symbols, steps, span) {
+function spanHere(about, symbols, steps, span) {
   const [first, last] = span;
   if (span.length !== 2 || !(first >= 0 && first <= last && last < symbols.length && last - first + 1 < symbols.length)) return { span: [], contrasts: new Float32Array(0) };
-  const fresh = typeof about.fresh === "string" ? networks[about.fresh].fresh : about.fresh;
-  about.untrained ??= networkOf({ ...about, data: fresh });
+  about.untrained ??= networkOf({ ...about, data: about.fresh });
   const found = [steps, about.untrained(symbols).steps, about.read(shuffledHere(symbols)).steps].map((each) => contrastOf(each, span));
   return { contrasts: Float32Array.from(found.flat()) };
 }
 
 /** CellExplorer's results for a text that one of the networks reads here, and for a span of it. */
-function readHere(about, text, networks = {}, span = []) {
+function readHere(about, text, span = []) {
   const [symbols, notice] = leniently(text, about.symbols);
   const { steps, codes } = (about.read ??= networkOf(about))(symbols), length = symbols.length, { units } = about;
-  const memories = steps[0].records.length, series = (name, m, unit) => steps.map(({ records }) => records[m][name][unit]);
+  const named = about.nested ? ["inner", "outer"] : about.layers > 1 ? Array.from({ length: about.layers }, (_, k) => `layer ${about.layers - k}`) : ["cell"];
+  const memories = named.length, series = (name, m, unit) => steps.map(({ records }) => records[m][name][unit]);
   const spread = (name) => { // [memory, unit, time]
     const values = new Float32Array(memories * units * length);
     steps.forEach(({ records }, t) => records.forEach((record, m) => record[name].forEach((value, unit) => { values[(m * units + unit) * length + t] = value; })));
@@ -161,8 +161,8 @@ function readHere(about, text, networks = {}, span = []) {
   const best = steps.map(({ logP }) => [...logP.keys()].sort((a, b) => logP[b] - logP[a]).slice(0, LIKELIEST));
   const surprises = Float32Array.from(steps, ({ logP }, t) => (t + 1 < length ? -logP[codes.get(symbols[t + 1])] / Math.LN2 : NaN));
   return {
-    ...spanHere(about, networks, symbols, steps, span),
-    symbols, notice, units, states: spread("c"), gates, lives, surprises, vocabulary: about.symbols, memories: about.memories, squashed: about.squashed,
+    ...spanHere(about, symbols, steps, span),
+    symbols, notice, units, states: spread("c"), gates, lives, surprises, vocabulary: about.symbols, memories: named, squashed: named.map((name) => name !== "outer"),
     labels: Float32Array.from([...labelsOf(symbols), [...surprises]].flat()), likely: Int16Array.from(best.flat()),
     chances: Float32Array.from(best.flatMap((found, t) => found.map((code) => Math.exp(steps[t].logP[code])))),
   };

@@ -1,4 +1,4 @@
-"""InterventionLab: ablate a memory at a moment, and see what the network then predicts."""
+"""InterventionLab and PatchLab: what the network predicts when a memory is ablated, or put into another reading."""
 
 from functools import partial
 from typing import Any
@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+import xarray as xr
 from matplotlib.figure import Figure
 from traitlets import Bool, Enum, Int, Unicode
 
 from nlstm_lab import probes
 from nlstm_lab.errors import UsageError
+from nlstm_lab.figures.connectivity import KINDS, patch_map
 from nlstm_lab.figures.plots import subplots
 from nlstm_lab.figures.saving import LIVE, attach
 from nlstm_lab.figures.style import MONO, PAGE, glyph
@@ -25,7 +27,9 @@ SHOWN = 12  # characters before the moment, in a figure
 TRIED = 8  # moments, of which the first view shows the one that changes most
 OTHER = "the company said it had agreed to buy the rest of the stock in the first quarter of the year "
 WRITTEN = 120  # characters
-KINDS = {"zero": "set to zero", "freeze": "frozen", "resample": "resampled from another text"}
+EFFECT = 0.1  # nats that the differing word must move the preference by: less cannot be shared out
+COMMON = 120  # characters that both texts of a patch may end with: the work grows with the square
+ABLATIONS = {"zero": "set to zero", "freeze": "frozen", "resample": "resampled from another text"}
 
 
 class InterventionLab(ReadingWidget):
@@ -54,7 +58,7 @@ class InterventionLab(ReadingWidget):
     inputs = ("run", "text", "other", "memory", "kind", "moment", "unit", "ranking", "seed")
     looks = ("step", "colouring")
 
-    text, other, memory, kind = Unicode(), Unicode(), Unicode(), Unicode()
+    text, other, memory, kind = Unicode(), Unicode(), Unicode(), Enum(tuple(ABLATIONS), "zero")
     moment, unit = Int(), Int()
     ranking = Bool(False)  # whether the units are ablated one by one
     seed = Int(-1)  # of what both networks write on; -1: nothing is written
@@ -81,15 +85,14 @@ class InterventionLab(ReadingWidget):
         unit: int = -1,
     ) -> None:
         state: dict[str, Any] = {"memory": memory or "", "kind": kind, "moment": -1 if moment is None else moment}
-        other = other or OTHER * (1 + len(text) // len(OTHER))
-        super().__init__(runs, text=text, other=other, unit=unit, ranking=False, seed=-1, **state)
+        state["other"] = other or OTHER * (1 + len(text) // len(OTHER))
+        super().__init__(runs, text=text, unit=unit, ranking=False, seed=-1, **state)
         if memory not in (None, self.memory):
             raise UsageError(f"memory must be one of {', '.join(self.memories)}, not {memory!r}")
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         text, notice = self._networks.read(given["run"], given["text"])
-        read = self._networks.trace(given["run"], text, step)
-        network = self._networks[given["run"]]
+        read, network = self._networks.trace(given["run"], text, step), self._networks[given["run"]]
         memories = [*names(network.recurrent)[::-1], *hidden_names(network.recurrent.num_layers)[::-1]]
         memory = given["memory"] if given["memory"] in memories else memories[0]
         unit, size = given["unit"], network.recurrent.hidden_size
@@ -97,25 +100,24 @@ class InterventionLab(ReadingWidget):
             unit = size - 1
         if not -1 <= unit < size:
             raise UsageError(f"unit must be one of 0 to {size - 1}, or -1 for all, not {unit}")
-        if given["kind"] not in KINDS:
-            raise UsageError(f"an ablation is one of {', '.join(KINDS)}, not {given['kind']!r}")
         if len(text) < 2:
             raise UsageError("an ablation needs a text of at least two characters: type some more")
         refuse_sampling(network)
         asked = {**given, "text": text, "memory": memory, "unit": unit}
-        moment = given["moment"]
-        if moment < 0:
-            moments = np.linspace(1, len(text) - 1, TRIED + 2).astype(int)[1:-1].clip(1)
-            moment = int(max(moments, key=lambda k: self._departure({**asked, "moment": int(k)}, read, step)[1].sum()))
-        asked["moment"] = moment = min(max(moment, 1), len(text) - 1)
-        changed, divergence = self._departure(asked, read, step)
-        costs = self._departure(asked, read, step, each=True)[1].mean(1) if given["ranking"] else np.zeros(0)
+
+        def departure(moment: int, **how: Any) -> tuple[Array, Array]:
+            return self._departure({**asked, "moment": moment}, read, step, **how)
+
+        moment = min(max(given["moment"], 1), len(text) - 1)
+        if given["moment"] < 0:
+            moments = np.linspace(1, len(text) - 1, TRIED + 2).astype(int)[1:-1].clip(1).tolist()
+            moment = max(moments, key=lambda each: departure(each)[1].sum())
+        changed, divergence = departure(moment)
+        costs = departure(moment, each=True)[1].mean(1) if given["ranking"] else np.zeros(0)
         return {
             **of_trace(read),
             **next_symbols(changed, before="ablated_"),
-            "notice": notice,
-            **{name: asked[name] for name in ("memory", "unit", "moment")},
-            "ablated_at": moment,
+            **{"notice": notice, "memory": memory, "unit": unit, "moment": moment, "ablated_at": moment},
             **clamped(self, step=len(text) - 1),
             "memories": memories,
             "units": size,
@@ -123,7 +125,7 @@ class InterventionLab(ReadingWidget):
             "ablated_surprises": surprise(read, changed, after=moment).tobytes(),
             "divergences": divergence.astype("<f4").tobytes(),  # D(intact | ablated), nats
             "costs": costs.astype("<f4").tobytes(),  # nats a prediction, of each unit ablated alone
-            "written": self._write(asked, step) if given["seed"] >= 0 else [],
+            "written": self._write({**asked, "moment": moment}, step) if given["seed"] >= 0 else [],
         }
 
     def _departure(self, asked: dict[str, Any], read: Any, step: Step, each: bool = False) -> tuple[Array, Array]:
@@ -149,7 +151,7 @@ class InterventionLab(ReadingWidget):
         moment, kind, units = asked["moment"], asked["kind"], None if asked["unit"] < 0 else [asked["unit"]]
         where = asked["memory"] + BEFORE, slice(first, None) if kind == "freeze" else first, units
         if kind != "resample":
-            return where, {"zero": probes.zero, "freeze": probes.freeze()}[kind]
+            return where, probes.zero if kind == "zero" else probes.freeze()
         words, _ = self._networks.read(asked["run"], asked["other"])
         if len(words) < moment:
             few = f"the other text has {len(words)} characters, and the ablation comes after {moment}"
@@ -166,27 +168,96 @@ class InterventionLab(ReadingWidget):
         return [probes.continued(network, begun, WRITTEN, asked["seed"], edits=each)[len(begun) :] for each in edits]
 
     def draw(self) -> Figure:
-        held = (self.surprises, self.ablated_surprises, self.divergences)
-        intact, ablated, kl = (np.frombuffer(each, "<f4") for each in held)
         memory, unit, kind = (self.settled[name] for name in ("memory", "unit", "kind"))
-        which = memory if unit < 0 else f"{memory}, unit {unit},"
-        start, stop = max(self.ablated_at - SHOWN, 0), self.ablated_at + len(ablated)
-        time = np.arange(start, stop)
-        effect = pd.DataFrame({"time": time, "symbol": self.symbols[start:stop], "bits": intact[start:stop]})
-        for name, values in (("bits_ablated", ablated), ("divergence", kl)):
-            effect[name] = np.concatenate([np.full(self.ablated_at - start, np.nan), values])
+        at, bits = self.ablated_at, np.frombuffer(self.surprises, "<f4")
+        effect = pd.DataFrame({"symbol": self.symbols, "bits": bits}).rename_axis("time")
+        for name, held in (("bits_ablated", self.ablated_surprises), ("divergence", self.divergences)):
+            values = np.frombuffer(held, "<f4")
+            effect[name] = pd.Series(values, np.arange(at, at + len(values)))
+        effect = effect[max(at - SHOWN, 0) : at + len(values)].reset_index()
+        time = effect["time"]
         figure, axes = subplots(2, 1, width=PAGE, height=2.9, sharex=True)
         upper, lower = axes[:, 0]
         upper.plot(time, effect["bits"], color="#4d4d4d", label="intact")
         upper.plot(time, effect["bits_ablated"], color="#b2182b", label="ablated", linestyle=(0, (3.5, 1.5)))
         upper.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        upper.set(ylabel="surprisal (bits)", title=f"{which} {KINDS[kind]}")
+        upper.set(ylabel="surprisal (bits)", title=f"{memory}{'' if unit < 0 else f', unit {unit},'} {ABLATIONS[kind]}")
         lower.plot(time, effect["divergence"], color="#b2182b")
-        lower.set(ylabel="divergence (nats)", ylim=(0, None), xlim=(start - 0.5, stop - 0.5))
+        lower.set(ylabel="divergence (nats)", ylim=(0, None), xlim=(time.min() - 0.5, time.max() + 0.5))
         for panel in axes[:, 0]:
-            panel.axvline(self.ablated_at - 0.5, color="#808080", linewidth=0.6, linestyle=(0, (3, 1.5)))
+            panel.axvline(at - 0.5, color="#808080", linewidth=0.6, linestyle=(0, (3, 1.5)))
             panel.grid(axis="y")
             panel.tick_params(axis="x", length=0)
         # the point above each character is of the prediction of the next
         lower.set_xticks(time, [glyph(symbol) for symbol in effect["symbol"]], family=MONO)
         return attach(figure, effect, dict.fromkeys(("bits", "bits_ablated", "divergence"), LIVE))
+
+
+class PatchLab(ReadingWidget):
+    """A patch map of two texts that differ in a word and end alike, with the prediction behind each of its squares.
+
+    `figure()` is `lab.figures.patch_map`.
+
+    Args:
+        runs: A run, or several among which the widget chooses; networks of `lab.models.wrap` likewise.
+        clean, corrupted: The two texts.
+        right, wrong: The next characters whose preference is looked at; by default those whose probability the
+            difference between the texts raises and lowers most.
+
+    Raises:
+        UsageError: The texts end alike in over `COMMON` characters, or a network predicts no characters.
+    """
+
+    title = "Patch lab"
+    caption = "Memories of {run} after “{clean}”, put into its reading of “{corrupted}”."
+    snippet = "lab.widgets.PatchLab({load}, {clean}, {corrupted}, right={right}, wrong={wrong}).figure()"
+    scripts = ("reading.js", "guesses.js", "patching.js")
+    inputs = ("run", "clean", "corrupted", "right", "wrong")
+    looks = ("memory", "step", "kind")
+
+    clean, corrupted, right, wrong = Unicode(), Unicode(), Unicode(), Unicode()
+    memory, step = Int(), Int()  # the row and the column of the square that is looked at
+    kind = Enum(tuple(KINDS), "patched")
+
+    memories: list[str]
+    symbols: list[str]
+    preferences: list[float]
+
+    def __init__(self, runs: Given, clean: str, corrupted: str, *, right: str = "", wrong: str = "") -> None:
+        super().__init__(runs, clean=clean, corrupted=corrupted, right=right, wrong=wrong)
+
+    def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
+        read = [self._networks.read(given["run"], given[name]) for name in ("clean", "corrupted")]
+        (clean, _), (corrupted, _) = read
+        if len(clean) > COMMON and clean[-COMMON - 1 :] == corrupted[-COMMON - 1 :]:
+            raise UsageError(f"the texts end alike in over {COMMON} characters, which takes long: shorten that end")
+        ends = xr.concat([self._networks.trace(given["run"], text, step)["log_p"][-1] for text, _ in read], "text")
+        symbols = [*map(str, ends["vocabulary"].values)]
+        gain = np.exp(ends[0].values) - np.exp(ends[1].values)
+        right, wrong = given["right"] or symbols[int(gain.argmax())], given["wrong"] or symbols[int(gain.argmin())]
+        found = probes.patch(
+            self._networks[given["run"]],
+            (clean, corrupted, right, wrong),
+            watch=lambda share: step(share, "patching each memory at each character"),
+        )
+        squares = found["log_p"].values.reshape(-1, len(symbols))
+        return {
+            **next_symbols(np.concatenate([ends.values, squares])),  # after the clean and the corrupted text; squares'
+            **clamped(self, step=found.sizes["time"] - 1, memory=found.sizes["memory"] - 1),
+            "notice": "; ".join(dict.fromkeys(notice for _, notice in read if notice)),
+            "answers": [right, wrong],
+            "preferences": [float(found["clean"]), float(found["corrupted"])],  # nats
+            "symbols": [*map(str, found["symbol"].values)],  # of the common end
+            "memories": [*map(str, found["memory"].values)],
+            "vocabulary": symbols,
+            **{kind: found[kind].values.astype("<f4").tobytes() for kind in KINDS},  # [memory, time], nats
+        }
+
+    def draw(self) -> Figure:
+        if not abs(self.preferences[0] - self.preferences[1]) >= EFFECT:
+            raise UsageError("the two texts hardly differ in this preference: there is nothing to restore")
+        shape = len(self.memories), len(self.symbols)
+        arrays = {name: np.frombuffer(getattr(self, name), "<f4").reshape(shape) for name in KINDS}
+        coords = {"memory": self.memories, "symbol": ("time", self.symbols)}
+        data: dict[str, Any] = {name: (("memory", "time"), each) for name, each in arrays.items()}
+        return patch_map(xr.Dataset(data | {"effect": self.preferences[0] - self.preferences[1]}, coords))

@@ -1,6 +1,5 @@
 """The networks among which a user chooses, and reading a text with one: what was read last is kept."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,8 +14,7 @@ from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.figures.style import look
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import encode, encode_leniently, predicts_symbols
-from nlstm_lab.runs import Run, load
-from nlstm_lab.runs.run import seeds_of
+from nlstm_lab.runs import Run
 from nlstm_lab.runs.tables import run_columns
 from nlstm_lab.widgets import pages
 from nlstm_lab.widgets.base import LabWidget, Step, quietly
@@ -38,14 +36,12 @@ class Networks:
     def __init__(self, given: Given, text: Any = None) -> None:
         self._read: dict[str, Network] = {}
         self._traces: dict[tuple[str, str], xr.Dataset] = {}  # in the order in which they were asked for
-        arrays = text is not None and not isinstance(text, str)
-        # what is read in place of a text, by the name that chooses it
-        self.sequences: dict[str, Any] = (
-            ({**text} if isinstance(text, Mapping) else {"sequence": text}) if arrays else {}
-        )
+        self.sequences: dict[str, Any] = {}  # what is read in place of a text, by the name that chooses it
         self.offer(given)
         name, first = next(iter(self.given.items()))
-        if isinstance(text, str) and self[name].vocabulary is None:
+        if text is not None and not isinstance(text, str):
+            self.sequences = {**text} if isinstance(text, Mapping) else {"sequence": text}
+        elif text is not None and self[name].vocabulary is None:
             if not isinstance(first, Run):
                 raise UsageError(f"{first.name} reads no characters: hand in the sequence that it reads, as an array")
             self.sequences = examples(first)
@@ -54,18 +50,16 @@ class Networks:
         """Offer these, and no others."""
         if isinstance(given, RunBrowser):
             given = [run for run in given.chosen() if run.has_weights and _reads(run.model())]
-        several = isinstance(given, Iterable) and not isinstance(given, Run | Network | str)
-        each: Any = given if several else [given]
+        each: Any = given if isinstance(given, Iterable) and not isinstance(given, Run | Network | str) else [given]
         named = [*given.items()] if isinstance(given, Mapping) else [(getattr(one, "name", ""), one) for one in each]
         if wrong := [one for _, one in named if not isinstance(one, Run | Network)]:
             raise UsageError(f"hand in runs, or networks of lab.models.wrap, not {type(wrong[0]).__name__}")
-        named = [(name, one) for name, one in named if isinstance(one, Network) or one.has_weights]
-        if not named:
+        names = [name for name, one in named if isinstance(one, Network) or one.has_weights]
+        if not names:
             raise UsageError("no network that predicts the characters of a text has its weights: hand in, or pick, one")
-        name, times = Counter(name for name, _ in named).most_common(1)[0]
-        if times > 1:
-            raise UsageError(f"{times} networks are called {name!r}, and a name chooses one: name them apart")
-        self.given: dict[str, Run | Network] = dict(named)
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise UsageError(f"several networks are called {twice[0]!r}, and a name chooses one: name them apart")
+        self.given: dict[str, Run | Network] = {name: one for name, one in named if name in names}
 
     @property
     def runs(self) -> dict[str, Run]:
@@ -75,19 +69,20 @@ class Networks:
     @property
     def titles(self) -> dict[str, dict[str, str]]:
         """By name: a label that tells it from the others, and its twin, which differs in the initialization alone."""
+        titles = {name: {"label": label, "twin": ""} for name, label in shortened(self.given).items()}
         known = {name: run_columns(run) for name, run in self.runs.items()}
         flags = {name: short.rpartition("/")[0].split("+")[1:] for name, short in shortened(known).items()}
         scales = len({one["scale"] for one in known.values()}) > 1
-        parts = {}
-        for name, one in known.items():
-            own = [f"{one['scale']} scale"] * scales + flags[name]
-            parts[name] = [look(one["model"]).label, INITIALIZATION[one["start"]], f"seed {one['seed']}", *own]
-        titles = {name: {"label": label, "twin": ""} for name, label in shortened(self.given).items()}
-        for name, mine in parts.items():
-            if list(parts.values()).count(mine) == 1:  # the label chooses one
-                alike = [other for other, one in parts.items() if one[:1] + one[2:] == mine[:1] + mine[2:]]
-                twins = [other for other in alike if other != name]
-                titles[name] = {"label": ", ".join(mine), "twin": twins[0] if len(twins) == 1 else ""}
+        parts = {
+            name: (INITIALIZATION[one["start"]], look(one["model"]).label, f"seed {one['seed']}",
+                   *[f"{one['scale']} scale"] * scales, *flags[name])
+            for name, one in known.items()
+        }  # fmt: skip
+        for name, (start, label, *own) in parts.items():
+            if [*parts.values()].count(parts[name]) == 1:  # the label chooses one
+                twins = [other for other, one in parts.items() if other != name and one[1:] == parts[name][1:]]
+                twin = twins[0] if len(twins) == 1 else ""
+                titles[name] = {"label": ", ".join([label, start, *own]), "twin": twin}
         return titles
 
     def __getitem__(self, name: str) -> Network:
@@ -125,12 +120,6 @@ class Networks:
         if len(self._traces) > KEPT:
             del self._traces[next(iter(self._traces))]
         return trace
-
-    def siblings(self, name: str) -> dict[str, Network]:
-        """The networks of a run's experiment whose weights are kept, by name; none of a network of one's own."""
-        one = self.given[name]
-        every = [load(one.experiment, seed) for seed in seeds_of(one.experiment)] if isinstance(one, Run) else []
-        return {run.name: run.model() for run in every if run.has_weights}
 
 
 def examples(run: Run) -> dict[str, Any]:
@@ -178,17 +167,16 @@ class ReadingWidget(LabWidget):
 
     def _follow(self, change: Any) -> None:
         """Offer what is picked in the browser now."""
-        before = self._networks.given
+        networks, before = self._networks, self._networks.given
         with self.hold_sync():
             try:
-                self._networks.offer(change.owner)
-                if self.run not in self._networks.given:
-                    self.run = next(iter(self._networks.given))
+                networks.offer(change.owner)
+                if self.run not in networks.given:
+                    self.run = next(iter(networks.given))
                 self.error = ""
             except LabError as error:
-                self._networks.given, self.error = before, str(error)
-            self.runs, self.titles = list(self._networks.given), self._networks.titles
-            self.made_of = self._networks.runs
+                networks.given, self.error = before, str(error)
+            self.runs, self.titles, self.made_of = list(networks.given), networks.titles, networks.runs
             self.paper = pages.about(self)
 
 

@@ -1,12 +1,11 @@
 // RunBrowser: a table of runs, the curves of those that are picked, the provenance of one.
 
 const LABELS = { bpc: "bits per character", perplexity: "perplexity", nll_nats: "nats", top1_accuracy_pct: "accuracy, %", log_likelihood_nats: "log-likelihood, nats" };
-const LOOK = 10000; // ms between two looks at runs that are under way
 const DASHES = ["", "6 2", "2 2", "8 2 2 2", "1 2"];
 const duration = (seconds) => (seconds < 90 ? `${Math.round(seconds)} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`);
 
 function render(lab) {
-  let rows = lab.get("rows");
+  const rows = lab.get("rows");
   const value = (row, split) => row.metrics[lab.get("metric")]?.[split] ?? NaN;
   const picked = (row) => lab.get("picked").includes(row.name);
   const columns = [
@@ -128,9 +127,6 @@ function render(lab) {
 
   function all() { metric.show(lab.get("metric")); list(); curves(); tell(); }
   lab.watch(["picked", "run", "metric"], all);
-  lab.watch(["rows"], () => { rows = lab.get("rows"); all(); });
-  const looking = setInterval(() => lab.send("look"), LOOK);
-  lab.ended(() => clearInterval(looking));
   all();
   requestAnimationFrame(() => { // the list scrolls to the run that was announced
     const line = table.querySelector(".nl-chosen");

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import fields
 from itertools import pairwise
 from typing import Any
@@ -13,7 +12,7 @@ from matplotlib.figure import Figure
 from traitlets import List, Unicode
 
 from nlstm_lab import runs
-from nlstm_lab.errors import LabError, MissingRun, UsageError
+from nlstm_lab.errors import MissingRun, UsageError
 from nlstm_lab.figures.plots import subplots
 from nlstm_lab.figures.saving import attach
 from nlstm_lab.figures.style import look
@@ -29,9 +28,9 @@ DASHES: tuple[Any, ...] = ("-", (0, (3.5, 1.5)), (0, (1, 1.2)), (0, (5, 1.2, 1, 
 class RunBrowser(LabWidget):
     """A table of runs, recorded or under way, the learning curves of those that are picked, and the provenance of one.
 
-    Runs that are not done are shown as they go on, and are offered to no widget before they are recorded. A browser may
-    be handed to another widget instead of runs: it then offers what is picked here, also later on. `chosen()` gives the
-    picked runs; `figure()` draws a line for each of them.
+    Runs that are not done are shown as far as they are, and are offered to no widget before they are recorded. A
+    browser may be handed to another widget instead of runs: it then offers what is picked here, also later on.
+    `chosen()` gives the picked runs; `figure()` draws a line for each of them.
 
     Args:
         pattern, scale: Which runs, as in `lab.runs.table`; those of a unit or an experiment of one's own only where it
@@ -54,39 +53,18 @@ class RunBrowser(LabWidget):
     run, metric = Unicode(), Unicode()  # whose provenance is shown, and of what the curves are
 
     def __init__(self, pattern: str = "*", *, scale: str | None = None, pick: list[str] | None = None) -> None:
-        recorded = runs.table(pattern, scale)[["experiment", "seed", "scale"]].drop_duplicates()
-        rows = [(str(name), int(seed), str(at)) for name, seed, at in recorded.itertuples(index=False)]
-        listed = [runs.load(*row) for row in rows if is_known(row[0])] + begun(pattern, scale)
+        found = runs.table(pattern, scale)[["experiment", "seed", "scale"]].drop_duplicates().astype(object)
+        listed = [runs.load(*row) for row in found.itertuples(index=False) if is_known(row[0])] + begun(pattern, scale)
         if not listed:
             raise MissingRun(f"no run of {pattern!r} is recorded; train one with `nlstm-lab train NAME`")
-        self._which = pattern, scale
         self._runs = {run.name: run for run in listed}
         picked = list(self._runs)[:1] if pick is None else pick
         if unknown := [name for name in picked if name not in self._runs]:
             raise UsageError(f"there is no run {unknown[0]!r} here; there is {', '.join(self._runs)}")
         shown = {run.name: _row(run) for run in listed}
-        first = picked[0] if picked else listed[0].name
-        super().__init__(
-            rows=[*shown.values()], picked=picked, run=first, metric=next(iter(shown[first]["metrics"]), "")
-        )
-
-    def look(self) -> None:
-        """Show what has been trained since: the epochs of runs that are not done, and the records of those that are."""
-        now = {run.name: run for run in begun(*self._which)}
-        for name, run in self._runs.items():
-            if isinstance(run, runs.PartialRun) and name not in now:
-                with suppress(LabError):  # it failed, or was begun anew
-                    now[name] = runs.load(run.experiment, run.seed)
-        if changed := {name: run for name, run in now.items() if self._runs.get(name) != run}:
-            self._runs |= changed
-            rows = {row["name"]: row for row in self.rows} | {name: _row(run) for name, run in changed.items()}
-            self.rows = list(rows.values())
-
-    def _on_message(self, widget: Any, content: Any, buffers: Any) -> None:
-        if content == "look":
-            self.look()
-        else:
-            super()._on_message(widget, content, buffers)
+        first = shown[picked[0] if picked else listed[0].name]
+        metric = next(iter(first["metrics"]), "")
+        super().__init__(rows=[*shown.values()], picked=picked, run=first["name"], metric=metric)
 
     def chosen(self) -> list[Run]:
         """The runs that are picked, in the order in which they were."""
@@ -126,12 +104,15 @@ def _row(run: Run) -> dict[str, Any]:
     """What the browser shows of a run."""
     result, task = run.result, run.experiment.task
     history = run.history[~run.history["metric"].str.contains("/")]
-    metrics = pd.DataFrame(result["metrics"], columns=["metric", "evaluation", "split", "value"])
-    metrics = metrics.drop_duplicates(["metric", "split"])  # of the evaluations, the one that the table names first
-    known = [name for name in METRICS if name in metrics["metric"].values]
-    made = {}
+    metrics: dict[str, dict[str, float]] = {}
+    for row in reversed(result["metrics"]):  # of the evaluations, the one that the table names first
+        metrics.setdefault(row["metric"], {})[row["split"]] = row["value"]
+    known = [name for name in METRICS if name in metrics]
+    settings = (f"{field.name.replace('_', ' ')} {getattr(task, field.name)}" for field in fields(task))
+    about = {"trained on": f"{type(task).__name__}: {', '.join(settings)}", "best epoch": result["best_epoch"]}
+    about["tokens a second"] = result["tokens_per_second"]
     if "commit" in result:  # it is recorded where and with what it was made
-        made = {
+        about |= {
             "device": result["device"],
             "precision": result.get("precision", "fp32"),
             "commit": result["commit"] + (" (with changes that were not committed)" if result.get("dirty") else ""),
@@ -139,7 +120,6 @@ def _row(run: Run) -> dict[str, Any]:
             "configuration": result["config_digest"],
             "data": f"sha256 {result['data_sha256']}",
         }
-    settings = (f"{field.name.replace('_', ' ')} {getattr(task, field.name)}" for field in fields(task))
     return {
         "name": run.name,
         "unit": run_columns(run)["model"],
@@ -149,14 +129,9 @@ def _row(run: Run) -> dict[str, Any]:
         "state": run.state,
         "seconds": result["seconds"],
         "weights": run.has_weights,
-        "metrics": {name: dict(metrics[metrics["metric"] == name][["split", "value"]].to_numpy()) for name in known},
+        "metrics": {name: metrics[name] for name in known},
         "curves": {name: _curves(history[history["metric"] == name]) for name in known},
-        "provenance": {
-            "trained on": f"{type(task).__name__}: {', '.join(settings)}",
-            "best epoch": result["best_epoch"],
-            "tokens a second": result["tokens_per_second"],
-            **made,
-        },
+        "provenance": about,
     }
 
 
@@ -174,10 +149,8 @@ def _curves(history: pd.DataFrame) -> dict[str, list[list[float]]]:
 class Dashboard(ipywidgets.VBox):  # type: ignore[misc]
     """Widgets that share run, text, unit and position: what is chosen in one is chosen in all.
 
-    At first the lower widget's value counts.
-
     Args:
-        widgets: The widgets, from top to bottom.
+        widgets: From top to bottom; at first the lower one's value counts.
     """
 
     def __init__(self, *widgets: LabWidget) -> None:

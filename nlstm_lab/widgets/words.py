@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from itertools import product
 from typing import Any, cast
 
@@ -26,9 +27,8 @@ from nlstm_lab.widgets.reading import noticed
 
 SHOWN = 90  # characters of the text, its last, above a figure of completions
 LARGEST = 1000  # characters of a window: what a browser holds whole
-FULL = 32767  # the code of a position's largest connectivity
 TARGETS = {"true": "the true word", "predicted": "the likeliest word", "given": "one word"}
-MODES = {"l2": "size of the gradient", "as_coded": "its square", "gradient_x_input": "gradient times input"}
+MODES = {"l2": "size of the gradient", "gradient_x_input": "gradient times input"}
 Given = Mapping[str, Network | Run]  # by model ("gru", "lstm", "nlstm", ...)
 
 
@@ -130,7 +130,7 @@ class ConnectivityExplorer(LabWidget):
         text: What they read; characters that a network does not know are mapped to the nearest that it does.
         at: The position that is selected at first; None for the middle.
         target: "true", "predicted", or "given" with a `word`.
-        mode: "l2", "as_coded" (its square), or "gradient_x_input", which has signs.
+        mode: "l2", or "gradient_x_input", which has signs.
         scale: "row", "figure" or "log", as in `lab.figures.connectivity_sentence`.
         word: The word that is the "given" target.
 
@@ -181,8 +181,7 @@ class ConnectivityExplorer(LabWidget):
 
     def _read(self, given: dict[str, Any], step: Step = quietly) -> dict[str, xr.Dataset]:
         """The connectivity of a choice, by network; it is measured once, and that of other texts is forgotten."""
-        text, target = given["text"], given["target"]
-        mode = "l2" if given["mode"] == "as_coded" else given["mode"]  # the square is computed from the norm
+        text, target, mode = given["text"], given["target"], given["mode"]
         key = target, given["word"] if target == "given" else "", mode
         measured = self._measured if text == self._of else {}
         if key not in measured:
@@ -190,17 +189,18 @@ class ConnectivityExplorer(LabWidget):
                 raise UsageError("which word is the target? type it into the field beside the target")
             asked: dict[str, Any] = {"given": key[1]} if target == "given" else {"target": target}
             asked |= {"mode": mode, "unknown": "map", "window": LARGEST}
-            done, total, found = 0, max(len(text) * len(self.networks), 1), {}
-            for name, network in self.networks.items():
+            read: list[int] = []
 
-                def read(positions: int, doing: str = f"{look(name).label}: {TARGETS[target]}, {MODES[mode]}") -> None:
-                    nonlocal done
-                    done += positions
-                    step(done / total, doing)
+            def done(name: str, positions: int) -> None:
+                read.append(positions)
+                step(
+                    sum(read) / len(text) / len(self.networks), f"{look(name).label}: {TARGETS[target]}, {MODES[mode]}"
+                )
 
-                with warnings.catch_warnings():  # the widget itself tells of windows
-                    warnings.simplefilter("ignore", UserWarning)
-                    found[name] = connectivity(network, text, done=read, **asked)
+            with warnings.catch_warnings():  # the widget itself tells of windows
+                warnings.simplefilter("ignore", UserWarning)
+                each = self.networks.items()
+                found = {name: connectivity(one, text, done=partial(done, name), **asked) for name, one in each}
             measured = {**measured, key: found}
         self._measured, self._of = measured, text
         return measured[key]
@@ -210,16 +210,12 @@ class ConnectivityExplorer(LabWidget):
 
     def data(self) -> dict[str, xr.Dataset]:
         """What is shown, by model, as `lab.probes.connectivity` returns it."""
-        measured = self._read(self.settled)
-        if self.settled["mode"] != "as_coded":
-            return measured
-        squares = {name: one.assign(connectivity=one["connectivity"] ** 2) for name, one in measured.items()}
-        return {name: one.assign_attrs(mode="as_coded") for name, one in squares.items()}
+        return self._read(self.settled)
 
     def shown(self) -> dict[str, Any]:
         """With every target and mode, which Python is asked for elsewhere."""
         self._read(self.settled)
-        for target, mode in product(("true", "predicted"), ("l2", "gradient_x_input")):
+        for target, mode in product(("true", "predicted"), MODES):
             self._read({**self.settled, "target": target, "mode": mode})
         return {**super().shown(), "matrices": {" ".join(key): packed(each) for key, each in self._measured.items()}}
 
@@ -231,34 +227,23 @@ def described(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
         {
             "name": name,
             **_looks(name),
-            "read": [*map(str, one["read"].values)],
+            "read": one["read"].values.tolist(),
             "predictions": one["prediction"].values.tolist(),
             "probabilities": np.round(one["probability"].values, 5).tolist(),
         }
         for name, one in data.items()
     ]
     places = {name: first[name].values.tolist() for name in ("word", "word_start", "known", "window")}
-    return {"symbols": [*map(str, first["symbol"].values)], **places, "networks": networks}
+    return {"symbols": first["symbol"].values.tolist(), **places, "networks": networks}
 
 
 def packed(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
-    """The matrices of one target and mode: `networks`, in the order of `described`, and all of their `codes` (int16).
-
-    The future is not sent. A number is the square root of its share of the position's largest, with its sign.
-    """
-    about, codes = [], []
-    for one in data.values():
-        values, window = one["connectivity"].values, one["window"].values
-        largest = np.max(np.abs(values), axis=1)  # NaN where nothing was computed
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.nan_to_num(values / largest[:, None])
-        inside = np.arange(values.shape[1]) <= (np.arange(len(values)) - window)[:, None]
-        codes.append(np.rint(FULL * np.sign(share) * np.sqrt(np.abs(share)))[inside])
-        target = [*map(str, one["target"].values)]
-        about.append({"target": target, "p": _numbers(one["p"].values, 4), "largest": _numbers(largest, 6)})
-    return {"networks": about, "codes": np.concatenate(codes).astype("<i2").tobytes()}
-
-
-def _numbers(values: np.ndarray, digits: int) -> list[float | None]:
-    """As JSON knows them, to so many digits."""
-    return [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in values]
+    """The matrices of one target and mode, network by network in the order of `described`: f4 `p` and `largest`
+    [network, time], NaN where there is no target, and f2 `shares` of the largest [network, time, source]."""
+    values = np.stack([one["connectivity"].values for one in data.values()])
+    largest = np.abs(values).max(-1)
+    with np.errstate(invalid="ignore"):
+        shares = np.nan_to_num(values / largest[..., None])
+    arrays = {"p": np.stack([one["p"].values for one in data.values()]).astype("<f4"), "largest": largest.astype("<f4")}
+    held = {name: array.tobytes() for name, array in (arrays | {"shares": shares.astype("<f2")}).items()}
+    return {"targets": [one["target"].values.tolist() for one in data.values()], **held}

@@ -1,4 +1,4 @@
-"""BoundaryExplorer: threshold and slope moved, in JupyterLab and as a page; its scores are the probes'."""
+"""BoundaryExplorer: the threshold moved, in JupyterLab and as a page; its scores are the probes'."""
 
 import pytest
 from networks import SETUP, TEXT, boundary_network
@@ -33,9 +33,6 @@ def test_in_jupyterlab(notebook):
     assert scores(page) != before
     assert page.look("boundaries-threshold") != first
     assert "is being read anew" not in page.widget().inner_text()
-    slide(page, "Slope", 2)
-    page.idle()
-    assert "= 0.1" in page.widget().inner_text()
     page.widget().get_by_role("button", name="As trained").click()
     page.idle()
     assert scores(page) == before

@@ -128,7 +128,7 @@ def test_a_page_reads_as_the_library_does(page, tmp_path):
     read = """(text) => { SCRIPT
         const kept = stored();
         const plain = (value) => ArrayBuffer.isView(value) ? [...value] : value;
-        const all = (about) => Object.entries(readHere(about, text, kept.networks, [3, 9]));
+        const all = (about) => Object.entries(readHere(about, text, [3, 9]));
         const read = (about) => all(about).map(([name, value]) => [name, plain(value)]);
         return Object.entries(kept.networks).map(([run, about]) => [run, Object.fromEntries(read(about))]);
     }"""

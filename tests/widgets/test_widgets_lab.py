@@ -94,7 +94,7 @@ def test_any_unit_is_explored_and_drawn(kind):
 
 
 def test_a_text_is_read_leniently_and_what_was_changed_is_said():
-    widget = lab.widgets.CellExplorer(network(), "ÜBER\n2", timescales=None)
+    widget = lab.widgets.CellExplorer(network(), "ÜBER\n2")
     assert ("".join(widget.symbols), widget.text) == ("uber  ", "ÜBER\n2")
     assert "uber" in widget.notice
     widget.text = "a" * 1001
@@ -131,7 +131,7 @@ def test_the_page_of_a_unit_is_what_was_recorded_of_it(tmp_path):
 
 def test_the_units_of_a_phrase_stand_beside_two_baselines():
     model = network()
-    widget = lab.widgets.CellExplorer(model, TEXT, timescales=None)
+    widget = lab.widgets.CellExplorer(model, TEXT)
     assert widget.contrasts == b""
     widget.span = [4, 7]
     found = np.frombuffer(widget.contrasts, "<f4").reshape(3, 2, 6)
@@ -185,8 +185,8 @@ def test_what_is_picked_and_cannot_be_read_becomes_a_sentence_and_changes_nothin
     first, other = "ptb_char_nlstm/small-seed0", "ptb_char_nlstm/small-seed1"
     words = "autocomplete_gru/small-seed0"
     browser = lab.widgets.RunBrowser("*_[gn]*[um]", scale="small", pick=[first])
-    explorer = lab.widgets.CellExplorer(browser, "the bank", timescales=None)
-    closed = lab.widgets.CellExplorer(browser, "the bank", timescales=None)
+    explorer = lab.widgets.CellExplorer(browser, "the bank")
+    closed = lab.widgets.CellExplorer(browser, "the bank")
     closed.close()
     browser.picked = [words]
     assert "predicts the characters" in explorer.error
@@ -200,7 +200,7 @@ def test_what_is_picked_and_cannot_be_read_becomes_a_sentence_and_changes_nothin
 @pytest.mark.slow
 def test_linked_widgets_show_one_selection():
     networks = [network(), network(name="second")]
-    explorer = lab.widgets.CellExplorer(networks, TEXT, unit=2, timescales=None)
+    explorer = lab.widgets.CellExplorer(networks, TEXT, unit=2)
     scissors = lab.widgets.InterventionLab(networks, TEXT, moment=9)
     board = lab.widgets.Dashboard(explorer, scissors)
     assert (scissors.unit, explorer.unit, board.children) == (-1, 2, (explorer, scissors))
@@ -278,7 +278,7 @@ def test_what_another_network_or_text_lacks_gives_way():
     assert (widget.run, widget.unit, widget.error) == ("narrow", 3, "")
     with pytest.raises(UsageError, match="3"):
         widget.unit = 5
-    explorer = lab.widgets.CellExplorer(networks, TEXT, unit=5, timescales=None)
+    explorer = lab.widgets.CellExplorer(networks, TEXT, unit=5)
     explorer.step = 30
     explorer.run = "narrow"
     explorer.text = "short"
@@ -338,7 +338,6 @@ def test_what_cannot_be_shown_is_refused_by_name(make, named):
         (lambda: lab.widgets.CellExplorer(network(), TEXT), {"run": "third"}, "'third'"),
         (lambda: lab.widgets.BoundaryExplorer(layers(), TEXT), {"text": ""}, "text"),
         (lambda: lab.widgets.BoundaryExplorer(layers(), TEXT), {"threshold": 1.0}, "threshold"),
-        (lambda: lab.widgets.BoundaryExplorer(layers(), TEXT), {"slope": -1.0}, "slope"),
         (lambda: lab.widgets.ConnectivityExplorer({"lstm": words()}, TEXT, at=12), {"text": ""}, "empty"),
     ],
 )
