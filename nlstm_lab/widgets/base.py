@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import anywidget
 import traitlets
@@ -56,6 +56,10 @@ class LabWidget(anywidget.AnyWidget):
     asked, answered = Int().tag(sync=True), Int().tag(sync=True)  # how many changes of inputs, and answered of these
     progress = Dict().tag(sync=True)  # share and doing, of a computation that takes long
     error, notice = Unicode().tag(sync=True), Unicode().tag(sync=True)  # the second: what was changed of a text
+
+    if TYPE_CHECKING:  # results are traits from their first computation on
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         if "scripts" in cls.__dict__:  # anywidget makes a class for each instance, too

@@ -17,7 +17,7 @@ from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.nested import NestedLSTMCell
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import LabError, UsageError
-from nlstm_lab.figures.activations import activation_frame, cell_activations
+from nlstm_lab.figures.activations import cell_activations
 from nlstm_lab.models import Network
 from nlstm_lab.probes import decoding
 from nlstm_lab.probes.reading import hidden_names, hidden_states, memory_states, names
@@ -76,22 +76,8 @@ class CellExplorer(ReadingWidget):
     characters = Unicode("aeiou")  # of the rule "follows these characters"
     passages = Dict()  # of `unit` by memory, in the text that is shipped; see `_quoted`
 
-    memories: list[str]
-    units: int
-    states: bytes
-    squashed: list[bool]
-    lives: bytes
-    labels: bytes
-    followed: list[str]
-    pages: dict[str, Any]
-
     def __init__(
-        self,
-        runs: Given,
-        text: str | Any | Mapping[str, Any] = "",
-        *,
-        unit: int | None = None,
-        values: str = "printed",
+        self, runs: Given, text: str | Any | Mapping[str, Any] = "", *, unit: int | None = None, values: str = "printed"
     ) -> None:
         self._recorded = cache(lambda run: recorded(self._networks, run))
         self._untrained = cache(lambda run: probes.untrained(self._networks[run]))
@@ -181,13 +167,10 @@ class CellExplorer(ReadingWidget):
         for run in filter(None, dict.fromkeys([shown, self.titles[shown]["twin"], *self.runs])):
             about = None if self.sequences or len(networks) == RUNNING else portable(self._networks[run])
             if about is not None:
-                known = self._recorded(run)
-                records = {**known, "pages": quoted(known["pages"], rows if run == shown else [])}
-                networks[run] = {
-                    **about,
-                    "records": records,
-                    "fresh": (portable(self._untrained(run)) or about)["data"],
-                }
+                records = self._recorded(run)
+                records = {**records, "pages": quoted(records["pages"], rows if run == shown else [])}
+                fresh = portable(self._untrained(run)) or about
+                networks[run] = {**about, "records": records, "fresh": fresh["data"]}
         if shown in networks:
             return {**state, "networks": networks, "runs": list(networks)}
         return {**state, "_looks": {name: kind for name, kind in self._looked().items() if name not in self.inputs}}
@@ -217,11 +200,10 @@ def _of_cells(trace: xr.Dataset, memories: list[str]) -> dict[str, Any]:
         return {"gates": b"", "lives": bytes(many * trace.sizes["unit"]), "squashed": [False] * many}
     cells = trace.sel(memory=memories).transpose("memory", "unit", "time", ...)
     lives = probes.classes(trace).pivot(index="memory", columns="unit", values="life").loc[memories]
-    printed = activation_frame(trace.isel(time=slice(1)), 1).set_index("memory")["quantity"]
     return {
         "gates": _half(np.stack([cells[gate].values for gate in GATES])),
         "lives": lives.map(LIVES.index).to_numpy(np.uint8).tobytes(),
-        "squashed": [str(printed[memory]).startswith(r"$\tanh") for memory in memories],
+        "squashed": cells["leaks"].values.tolist(),
     }
 
 

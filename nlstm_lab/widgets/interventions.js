@@ -26,10 +26,9 @@ function render(lab) {
     lock: (step) => { if (!lab.alone && step > 0) ask({ moment: step, step: -1 }); },
   });
   const rank = lab.needsPython(toggle("Ablate every unit alone", lab.get("ranking"), (on) => ask({ ranking: on })));
-  const write = lab.needsPython(button("Let both networks write on", () => ask({ seed: lab.get("seed") + 1 })));
   const units = unitMap("all units of the memory, by what ablating each alone costs; arrow keys choose one", (each) => ask({ unit: each }));
   lab.ended(units.end);
-  const ranked = make("div", {}), written = make("div", { class: "nl-columns" });
+  const ranked = make("div", {});
   const sentence = make("p", { class: "nl-sum", "aria-live": "polite" });
   const readout = make("div", { class: "nl-readout" });
   const onChart = (x) => (x === null ? null : Math.round(x));
@@ -40,7 +39,7 @@ function render(lab) {
   lab.body.append(
     make("div", { class: "nl-controls" }, run, memory, kind, moment, which, unit), text, other,
     make("div", { class: "nl-controls" }, shown, shades), view.node, sentence, readout,
-    make("div", { class: "nl-controls" }, rank, write), ranked, written,
+    make("div", { class: "nl-controls" }, rank), ranked,
     make("div", { class: "nl-columns" }, make("div", {}, make("h3", {}, "Surprise"), losses.node), make("div", {}, make("h3", {}, "How far the prediction departs"), divergences.node)),
   );
 
@@ -64,7 +63,6 @@ function render(lab) {
     arrange();
     paint();
     rankings();
-    writings();
   }
 
   /** The units whose ablation costs most, and a map of all. */
@@ -78,15 +76,6 @@ function render(lab) {
     units.show(costs.length, Math.max(0, lab.get("unit")), (each) => shades.shade(costs[each]), () => false, `all ${costs.length} units, the darker the costlier`);
   }
 
-  /** Both continuations, the ablated one bold from where it departs. */
-  function writings() {
-    const [intact, ablated] = lab.get("written"), begun = effect.symbols.slice(Math.max(0, effect.moment - 24), effect.moment + 1).join("");
-    written.hidden = intact === undefined;
-    if (written.hidden) return;
-    const same = [...intact].findIndex((letter, k) => letter !== ablated[k]), apart = same < 0 ? intact.length : same;
-    const line = (title, text) => make("div", {}, make("h3", {}, title), make("p", { class: "nl-written" }, make("span", { class: "nl-quiet" }, begun), text.slice(0, apart), make("b", {}, text.slice(apart))));
-    written.replaceChildren(line("The intact network writes on", intact), line(`The ablated one, with the same random numbers (seed ${lab.get("seed")})`, ablated));
-  }
   let shownText = null;
 
   function arrange() {
@@ -146,7 +135,7 @@ function render(lab) {
   const spoken = () => readout.firstChild.textContent;
 
   lab.watch(["step", "colouring"], framed(() => { hovered = null; shown.show(lab.get("colouring")); paint(); }));
-  lab.watch(["runs", "titles", "ablated_surprises", "divergences", "symbols", "ablated_at", "run", "text", "other", "memory", "moment", "kind", "unit", "costs", "written"], settled(arrived, 0));
+  lab.watch(["runs", "titles", "ablated_surprises", "divergences", "symbols", "ablated_at", "run", "text", "other", "memory", "moment", "kind", "unit", "costs"], settled(arrived, 0));
   arrived();
   return paint;
 }

@@ -26,7 +26,6 @@ DISTANCE = 60  # predictions that are made after an ablation: few networks remem
 SHOWN = 12  # characters before the moment, in a figure
 TRIED = 8  # moments, of which the first view shows the one that changes most
 OTHER = "the company said it had agreed to buy the rest of the stock in the first quarter of the year "
-WRITTEN = 120  # characters
 EFFECT = 0.1  # nats that the differing word must move the preference by: less cannot be shared out
 COMMON = 120  # characters that both texts of a patch may end with: the work grows with the square
 ABLATIONS = {"zero": "set to zero", "freeze": "frozen", "resample": "resampled from another text"}
@@ -55,23 +54,15 @@ class InterventionLab(ReadingWidget):
     snippet = "lab.widgets.InterventionLab({load}, {text}, other={other}, memory={memory}, kind={kind}, "
     snippet += "moment={moment}, unit={unit}).figure()"
     scripts = ("reading.js", "unitmap.js", "guesses.js", "interventions.js")
-    inputs = ("run", "text", "other", "memory", "kind", "moment", "unit", "ranking", "seed")
+    inputs = ("run", "text", "other", "memory", "kind", "moment", "unit", "ranking")
     looks = ("step", "colouring")
 
     text, other, memory, kind = Unicode(), Unicode(), Unicode(), Enum(tuple(ABLATIONS), "zero")
     moment, unit = Int(), Int()
     ranking = Bool(False)  # whether the units are ablated one by one
-    seed = Int(-1)  # of what both networks write on; -1: nothing is written
     step = Int(-1)  # the character whose prediction is looked at; -1: the ablation's
     colouring = Enum(("loss", "divergence"), "loss")  # what colours the text
     units = Int()
-
-    memories: list[str]
-    symbols: list[str]
-    ablated_at: int
-    surprises: bytes
-    ablated_surprises: bytes
-    divergences: bytes
 
     def __init__(
         self,
@@ -86,7 +77,7 @@ class InterventionLab(ReadingWidget):
     ) -> None:
         state: dict[str, Any] = {"memory": memory or "", "kind": kind, "moment": -1 if moment is None else moment}
         state["other"] = other or OTHER * (1 + len(text) // len(OTHER))
-        super().__init__(runs, text=text, unit=unit, ranking=False, seed=-1, **state)
+        super().__init__(runs, text=text, unit=unit, ranking=False, **state)
         if memory not in (None, self.memory):
             raise UsageError(f"memory must be one of {', '.join(self.memories)}, not {memory!r}")
 
@@ -125,14 +116,13 @@ class InterventionLab(ReadingWidget):
             "ablated_surprises": surprise(read, changed, after=moment).tobytes(),
             "divergences": divergence.astype("<f4").tobytes(),  # D(intact | ablated), nats
             "costs": costs.astype("<f4").tobytes(),  # nats a prediction, of each unit ablated alone
-            "written": self._write({**asked, "moment": moment}, step) if given["seed"] >= 0 else [],
         }
 
     def _departure(self, asked: dict[str, Any], read: Any, step: Step, each: bool = False) -> tuple[Array, Array]:
         """What is predicted after it (or after that of `each` unit alone), log p, and its divergence in nats."""
         network, moment = self._networks[asked["run"]], asked["moment"]
         codes = encode(network, asked["text"])[: moment + DISTANCE]
-        where, edit = self._edit({**asked, "unit": -1} if each else asked, 0, step)
+        where, edit = self._edit({**asked, "unit": -1} if each else asked, step)
         with reading(network):
             state = states_at(network, codes, [moment])
         step(0.9, "reading on after the ablation")
@@ -146,10 +136,10 @@ class InterventionLab(ReadingWidget):
         intact = read["log_p"].values[moment : len(codes)]
         return changed, (np.exp(intact) * (intact - changed)).sum(-1).clip(0)
 
-    def _edit(self, asked: dict[str, Any], first: int, step: Step) -> tuple[Any, Any]:
-        """Where (from the step `first` on) and what the edit is that `probes.run` takes."""
+    def _edit(self, asked: dict[str, Any], step: Step) -> tuple[Any, Any]:
+        """Where and what the edit is that `probes.run` takes, of a reading that goes on from the moment."""
         moment, kind, units = asked["moment"], asked["kind"], None if asked["unit"] < 0 else [asked["unit"]]
-        where = asked["memory"] + BEFORE, slice(first, None) if kind == "freeze" else first, units
+        where = asked["memory"] + BEFORE, slice(None) if kind == "freeze" else 0, units
         if kind != "resample":
             return where, probes.zero if kind == "zero" else probes.freeze()
         words, _ = self._networks.read(asked["run"], asked["other"])
@@ -159,13 +149,6 @@ class InterventionLab(ReadingWidget):
         other = self._networks.trace(asked["run"], words, step)
         held = (memory_states(other) | hidden_states(other))[asked["memory"]].transpose("time", "unit")
         return where, probes.put(torch.tensor(held.values[moment - 1][units or slice(None)]))
-
-    def _write(self, asked: dict[str, Any], step: Step) -> list[str]:
-        """What the intact and the ablated network write on, drawn with the same random numbers."""
-        network, begun = self._networks[asked["run"]], asked["text"][: asked["moment"] + 1]
-        edits = [[], [self._edit(asked, asked["moment"], step)]]
-        step(0.95, "writing on")
-        return [probes.continued(network, begun, WRITTEN, asked["seed"], edits=each)[len(begun) :] for each in edits]
 
     def draw(self) -> Figure:
         memory, unit, kind = (self.settled[name] for name in ("memory", "unit", "kind"))
@@ -218,10 +201,6 @@ class PatchLab(ReadingWidget):
     clean, corrupted, right, wrong = Unicode(), Unicode(), Unicode(), Unicode()
     memory, step = Int(), Int()  # the row and the column of the square that is looked at
     kind = Enum(tuple(KINDS), "patched")
-
-    memories: list[str]
-    symbols: list[str]
-    preferences: list[float]
 
     def __init__(self, runs: Given, clean: str, corrupted: str, *, right: str = "", wrong: str = "") -> None:
         super().__init__(runs, clean=clean, corrupted=corrupted, right=right, wrong=wrong)

@@ -48,7 +48,6 @@ class RunBrowser(LabWidget):
     scripts = ("runs.js",)
     looks = ("run", "picked", "metric")
 
-    rows: list[dict[str, Any]]
     picked = List(Unicode())
     run, metric = Unicode(), Unicode()  # whose provenance is shown, and of what the curves are
 
@@ -109,17 +108,13 @@ def _row(run: Run) -> dict[str, Any]:
         metrics.setdefault(row["metric"], {})[row["split"]] = row["value"]
     known = [name for name in METRICS if name in metrics]
     settings = (f"{field.name.replace('_', ' ')} {getattr(task, field.name)}" for field in fields(task))
-    about = {"trained on": f"{type(task).__name__}: {', '.join(settings)}", "best epoch": result["best_epoch"]}
-    about["tokens a second"] = result["tokens_per_second"]
-    if "commit" in result:  # it is recorded where and with what it was made
-        about |= {
-            "device": result["device"],
-            "precision": result.get("precision", "fp32"),
-            "commit": result["commit"] + (" (with changes that were not committed)" if result.get("dirty") else ""),
-            "versions": ", ".join(f"{name} {version}" for name, version in result["versions"].items()),
-            "configuration": result["config_digest"],
-            "data": f"sha256 {result['data_sha256']}",
-        }
+    made = ("best_epoch", "tokens_per_second", "device", "precision", "commit", "config_digest", "data_sha256")
+    about = {"trained on": f"{type(task).__name__}: {', '.join(settings)}"}
+    about |= {name.replace("_", " "): result[name] for name in made if name in result}
+    if result.get("dirty"):
+        about["commit"] += " (with changes that were not committed)"
+    if "versions" in result:  # as in what is recorded, and not of a run under way
+        about["versions"] = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
     return {
         "name": run.name,
         "unit": run_columns(run)["model"],

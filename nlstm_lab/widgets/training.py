@@ -54,11 +54,6 @@ class TrainingExplorer(LabWidget):
     colouring = Enum(("unit", "surprisal"), "unit")  # of the text
     updates = List(Int())
 
-    labels: list[str]
-    symbols: list[str]
-    cells: bytes
-    lives: list[dict[str, list[str]]]
-
     def __init__(
         self,
         experiments: Sequence[str | Experiment],
@@ -74,25 +69,23 @@ class TrainingExplorer(LabWidget):
         updates = sorted(set.intersection(*(set(record["update"]) for record in found)) if found else set())
         records = [record[record["update"].isin(updates)] for record in found]
         cells = [unpacked_cells(record) for record in records]
-        lives = [record.filter(like="lives/").rename(columns=lambda name: name[len("lives/") :]) for record in records]
         if len({one.shape for one in cells}) != 1:
             raise UsageError("the experiments must be at least one, with networks of one size")
         if not 0 <= unit < cells[0].shape[1]:
             raise UsageError(f"unit must be one of 0 to {cells[0].shape[1] - 1}, not {unit}")
-        starts = [INITIALIZATION[one.model.output_bias] for one in every]
+        starts, named = [INITIALIZATION[one.model.output_bias] for one in every], [one.name for one in every]
+        shown = {"text": text, "symbols": list(text), "seed": seed, "update": update, "unit": unit, "updates": updates}
         super().__init__(
-            experiments=[one.name for one in every],
+            **shown,
+            experiments=named,
             scale=every[0].scale,
-            labels=starts if len(set(starts)) == len(starts) else [one.name for one in every],
-            text=text,
-            symbols=list(text),
-            seed=seed,
-            update=update,
-            unit=unit,
-            updates=updates,
+            labels=starts if len(set(starts)) == len(starts) else named,
             cells=np.stack(cells).tobytes(),  # i1 [experiment, update, unit, time], in LEVELS of tanh c
             levels=LEVELS,
-            lives=[each.to_dict("list") for each in lives],  # by memory, a string of letters an update
+            # by memory, a string of letters an update
+            lives=[
+                record.filter(like="lives/").rename(columns=lambda name: name[6:]).to_dict("list") for record in records
+            ],
             bits=[[[*map(float, bits.split())] for bits in record["bits"]] for record in records],  # of what comes next
         )
 

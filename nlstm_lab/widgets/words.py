@@ -26,6 +26,7 @@ from nlstm_lab.widgets.base import LabWidget, Step, clamped, quietly
 from nlstm_lab.widgets.reading import noticed
 
 SHOWN = 90  # characters of the text, its last, above a figure of completions
+WORDS = 5  # that each network shows
 LARGEST = 1000  # characters of a window: what a browser holds whole
 TARGETS = {"true": "the true word", "predicted": "the likeliest word", "given": "one word"}
 MODES = {"l2": "size of the gradient", "gradient_x_input": "gradient times input"}
@@ -54,10 +55,9 @@ class AutocompleteDemo(LabWidget):
     Args:
         networks: By model ("gru", "lstm", "nlstm", ...), networks that predict at every character, or their runs.
         text: To begin with.
-        k: How many words each network shows.
 
     Raises:
-        UsageError: There is no network, or one does not predict at every character; k is below 1.
+        UsageError: There is no network, or one does not predict at every character.
     """
 
     title = "Autocomplete"
@@ -68,11 +68,9 @@ class AutocompleteDemo(LabWidget):
     looks = ("at",)
 
     text, at = Unicode(), Int()  # what stands before the caret is read
-    suggestions: list[dict[str, Any]]
 
-    def __init__(self, networks: Given, text: str = "the study of gram", k: int = 5) -> None:
+    def __init__(self, networks: Given, text: str = "the study of gram") -> None:
         self.completers = {name: Completer(one, unknown="map") for name, one in _networks(self, networks).items()}
-        self.k = k
         # `whole`: whether words, not characters, are predicted
         shown = [_looks(name) | {"whole": each.model.words is not None} for name, each in self.completers.items()]
         super().__init__(text=text, at=len(text), compared=shown, longest=LONGEST)
@@ -86,20 +84,17 @@ class AutocompleteDemo(LabWidget):
         return [
             {
                 "read": encode_leniently(completer.vocabulary, text, "map")[1] if text else "",
-                "words": [[word, round(p, 5)] for word, p in completer(text, self.k)],
+                "words": [[word, round(p, 5)] for word, p in completer(text, WORDS)],
             }
             for completer in self.completers.values()
         ]
 
     def draw(self) -> Figure:
-        rows = [
-            (name, place, word, p)
-            for name, one in zip(self.completers, self.suggestions, strict=True)
-            for place, (word, p) in enumerate(one["words"], 1)
-        ]
+        found = zip(self.completers, self.suggestions, strict=True)
+        rows = [(name, k, *each) for name, one in found for k, each in enumerate(one["words"], 1)]
         table = pd.DataFrame(rows, columns=["model", "place", "word", "probability"])
         text = self.settled["text"][: self.settled["at"]].replace("\n", " ").strip()
-        figure, axes = subplots(1, len(self.completers), width=PAGE, height=0.8 + 0.17 * self.k, sharex=True)
+        figure, axes = subplots(1, len(self.completers), width=PAGE, height=0.8 + 0.17 * WORDS, sharex=True)
         words = {"family": MONO, "parse_math": False, "x": 0.01, "ha": "left"}
         figure.suptitle(f"{text if len(text) <= SHOWN else '…' + text[-SHOWN:]}▏", **words)
         for panel, (name, here) in zip(axes[0], table.groupby("model", sort=False), strict=True):
@@ -109,7 +104,7 @@ class AutocompleteDemo(LabWidget):
                 panel.text(0.015, place, word, va="center_baseline", parse_math=False)
                 panel.text(1, place, f"{100 * p:.1f} %", va="center_baseline", ha="right")
             panel.set_title(label, color=colour, fontweight="bold")
-            panel.set(xlim=(0, 1), ylim=(self.k + 0.6, 0.4), yticks=[], xlabel="probability among all words")
+            panel.set(xlim=(0, 1), ylim=(WORDS + 0.6, 0.4), yticks=[], xlabel="probability among all words")
         return attach(figure, table, {"probability": LIVE})
 
     def shown(self) -> dict[str, Any]:
@@ -161,8 +156,7 @@ class ConnectivityExplorer(LabWidget):
         word: str = "",
     ) -> None:
         self.networks = _networks(self, networks)
-        self._measured: dict[tuple[str, ...], dict[str, xr.Dataset]] = {}  # by target, word and mode
-        self._of = text
+        self._measured: dict[tuple[str, ...], dict[str, xr.Dataset]] = {}  # by text, target, word and mode
         place = len(text) // 2 if at is None else at
         if text and not 0 <= place < len(text):
             raise UsageError(f"there is no position {place}: the text has the positions 0 to {len(text) - 1}")
@@ -174,7 +168,7 @@ class ConnectivityExplorer(LabWidget):
         read = ["".join(map(str, one["read"].values)) for one in data.values()]
         return {
             "about": {**described(data), "windows": windows, "longest": LARGEST, "targets": TARGETS, "modes": MODES},
-            "matrices": {" ".join(each): packed(matrix) for each, matrix in self._measured.items()},
+            "matrices": self._matrices(),
             "notice": "; ".join(filter(None, dict.fromkeys(noticed(given["text"], each) for each in read))),
             **clamped(self, at=len(read[0]) - 1),
         }
@@ -182,12 +176,11 @@ class ConnectivityExplorer(LabWidget):
     def _read(self, given: dict[str, Any], step: Step = quietly) -> dict[str, xr.Dataset]:
         """The connectivity of a choice, by network; it is measured once, and that of other texts is forgotten."""
         text, target, mode = given["text"], given["target"], given["mode"]
-        key = target, given["word"] if target == "given" else "", mode
-        measured = self._measured if text == self._of else {}
-        if key not in measured:
+        key = text, target, given["word"] if target == "given" else "", mode
+        if key not in self._measured:
             if target == "given" and not given["word"]:
                 raise UsageError("which word is the target? type it into the field beside the target")
-            asked: dict[str, Any] = {"given": key[1]} if target == "given" else {"target": target}
+            asked: dict[str, Any] = {"given": given["word"]} if target == "given" else {"target": target}
             asked |= {"mode": mode, "unknown": "map", "window": LARGEST}
             read: list[int] = []
 
@@ -201,9 +194,11 @@ class ConnectivityExplorer(LabWidget):
                 warnings.simplefilter("ignore", UserWarning)
                 each = self.networks.items()
                 found = {name: connectivity(one, text, done=partial(done, name), **asked) for name, one in each}
-            measured = {**measured, key: found}
-        self._measured, self._of = measured, text
-        return measured[key]
+            self._measured = {other: one for other, one in self._measured.items() if other[0] == text} | {key: found}
+        return self._measured[key]
+
+    def _matrices(self) -> dict[str, Any]:
+        return {" ".join(key[1:]): packed(each) for key, each in self._measured.items()}
 
     def draw(self) -> Figure:
         return connectivity_sentence(self.data(), self.at, cast(Scale, self.scale))
@@ -217,7 +212,7 @@ class ConnectivityExplorer(LabWidget):
         self._read(self.settled)
         for target, mode in product(("true", "predicted"), MODES):
             self._read({**self.settled, "target": target, "mode": mode})
-        return {**super().shown(), "matrices": {" ".join(key): packed(each) for key, each in self._measured.items()}}
+        return {**super().shown(), "matrices": self._matrices()}
 
 
 def described(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
@@ -225,15 +220,13 @@ def described(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
     first = next(iter(data.values()))
     networks = [
         {
-            "name": name,
             **_looks(name),
-            "read": one["read"].values.tolist(),
             "predictions": one["prediction"].values.tolist(),
             "probabilities": np.round(one["probability"].values, 5).tolist(),
         }
         for name, one in data.items()
     ]
-    places = {name: first[name].values.tolist() for name in ("word", "word_start", "known", "window")}
+    places = {name: first[name].values.tolist() for name in ("word", "known", "window")}
     return {"symbols": first["symbol"].values.tolist(), **places, "networks": networks}
 
 

@@ -247,7 +247,7 @@ def test_runs_are_called_by_what_tells_them_apart_and_know_their_twins(names, la
 def test_an_ablation_is_what_the_probe_measures_and_so_is_that_of_each_unit(kind):
     model, other = driven(), TEXT[::-1]
     widget = lab.widgets.InterventionLab(model, TEXT, other=other, memory="inner", kind=kind, moment=20)
-    assert (widget.costs, widget.written) == (b"", [])
+    assert widget.costs == b""
     if kind != "freeze":
         donor = {"kind": "swap", "other": other} if kind == "resample" else {"kind": "zero"}
         measured = lab.probes.intervene(model, TEXT, memory="inner", moments=[20], distance=len(TEXT) - 21, **donor)
@@ -256,8 +256,7 @@ def test_an_ablation_is_what_the_probe_measures_and_so_is_that_of_each_unit(kind
         np.testing.assert_allclose(np.frombuffer(widget.divergences, "<f4")[:-1], measured.kl[0], atol=1e-6)
         assert np.isnan(bits[-1])
     assert lab.figures.data(widget.figure())["time"].tolist() == list(range(8, len(TEXT)))
-    widget.ranking, widget.seed = True, 3
-    assert TEXT[:21] + widget.written[0] == lab.probes.continued(model, TEXT[:21], 120, seed=3)
+    widget.ranking = True
     costs = np.frombuffer(widget.costs, "<f4")
     for unit in range(6):
         widget.unit = unit
