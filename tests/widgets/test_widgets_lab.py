@@ -245,7 +245,7 @@ def test_runs_are_called_by_what_tells_them_apart_and_know_their_twins(names, la
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["zero", "freeze", "resample"])
 def test_an_ablation_is_what_the_probe_measures_and_so_is_that_of_each_unit(kind):
-    model, other = driven(), TEXT[::-1]
+    model, other = driven().double(), TEXT[::-1]
     widget = lab.widgets.InterventionLab(model, TEXT, other=other, memory="inner", kind=kind, moment=20)
     assert widget.costs == b""
     if kind != "freeze":
