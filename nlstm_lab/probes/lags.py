@@ -172,60 +172,39 @@ def _matrix(
         # the article's formula; its code forgets the root
         found = gradient.sum(-1) if signed else gradient.square().sum(-1).sqrt()
         values[rows, :end] = found.double().cpu().numpy()
-        if np.any(np.nan_to_num(values[rows][np.arange(length) > rows[:, None]])):
-            raise UsageError("this network is not autoregressive: a prediction depends on later characters")
         done(len(rows))
     return values
 
 
-def positions(data: xr.Dataset) -> pd.DataFrame:
-    """A row for each position of `connectivity(...)` that depends on anything: time, known (characters of the word),
-    mean_lag (characters back), share_in_word (from the space before it on) and total, the sum of connectivities."""
-    values, lags = np.abs(data["connectivity"].values), _lags(data)
-    total = np.nansum(values, axis=1)
-    kept = (total > 0) & np.isfinite(values).all(1)
-    shares = values[kept] / total[kept, None]
-    inside = lags <= (data["time"] - data["word_start"]).values[:, None]
-    frame = pd.DataFrame({"time": data["time"].values, "known": data["known"].values})[kept]
-    sums = {"mean_lag": (shares * lags[kept]).sum(1), "share_in_word": (shares * inside[kept]).sum(1)}
-    return pd.DataFrame(frame.assign(**sums, total=total[kept]).reset_index(drop=True))
+def shares(data: xr.Dataset) -> pd.DataFrame:
+    """A row for each position of `connectivity(...)` that depends on anything and each source up to it: time, known
+    (characters of the word), lag, share of the position's sum, and whether the source is inside the word, from the
+    space before it on."""
+    values = np.abs(data["connectivity"].values)
+    total, lag = values.sum(1), (data["time"] - data["window"]).values[:, None] - np.arange(values.shape[1])
+    t, s = np.nonzero((total > 0)[:, None] & (lag >= 0))
+    frame = pd.DataFrame(
+        {"time": t, "known": data["known"].values[t], "lag": lag[t, s], "share": values[t, s] / total[t]}
+    )
+    return frame.assign(inside=frame["lag"] <= (data["time"] - data["word_start"]).values[t])
 
 
-def profile(data: xr.Dataset, lags: int = LAGS) -> Array:
-    """The share of the connectivity at lags 0 to `lags` of each of `positions`, [positions, lags + 1]; NaN beyond the
-    start of the text."""
-    kept, distance = np.isin(data["time"], positions(data)["time"]), _lags(data)
-    values = np.abs(data["connectivity"].values)[kept]
-    last = distance[kept, 0]  # the place in the window: the lag of its first character
-    source = last[:, None] - np.arange(lags + 1)
-    measured = np.take_along_axis(values, np.maximum(source, 0), 1) / values.sum(1, keepdims=True)
-    return np.where(source < 0, np.nan, measured)
-
-
-def _lags(data: xr.Dataset) -> NDArray[np.int_]:
-    """How far back each source lies, [time, source]; negative in the future."""
-    place = (data["time"] - data["window"]).values
-    return np.asarray(place[:, None] - np.arange(data.sizes["source"]))
-
-
-def measure(data: xr.Dataset, lags: int = LAGS) -> pd.DataFrame:
-    """One text's frame: where, quantity ("mean_lag", "share_in_word", "share_at_lag"), lag, value."""
-    rows, shares = positions(data), profile(data, lags)
-    start = (rows["known"] == 0).to_numpy()
-    frames = []
-    for where, chosen in (("all", start | ~start), ("word start", start), ("within word", ~start)):
-        if chosen.any():
-            scalars = rows.loc[chosen, ["mean_lag", "share_in_word"]].mean().rename_axis("quantity")
-            along = np.flatnonzero(np.isfinite(shares[chosen]).any(0))
-            shown = {"lag": along.astype(float), "value": np.nanmean(shares[chosen][:, along], axis=0)}
-            frames.append(scalars.reset_index(name="value").assign(where=where, lag=np.nan))
-            frames.append(pd.DataFrame(shown).assign(where=where, quantity="share_at_lag"))
+def measure(frame: pd.DataFrame) -> pd.DataFrame:
+    """The means over positions of `shares`: where, quantity, lag, value."""
+    start, frames = frame["known"] == 0, []
+    for where, some in {"all": frame, "word start": frame[start], "within word": frame[~start]}.items():
+        if len(some):
+            sums = {"mean_lag": some["lag"] @ some["share"], "share_in_word": some["inside"] @ some["share"]}
+            means = pd.Series(sums).rename_axis("quantity") / some["time"].nunique()
+            frames.append(means.reset_index(name="value").assign(where=where, lag=np.nan))
+            along = some[some["lag"] <= LAGS].groupby("lag")["share"].mean().reset_index(name="value")
+            frames.append(along.astype(float).assign(where=where, quantity="share_at_lag"))
     return pd.concat(frames, ignore_index=True)[[*KEYS, "value"]]
 
 
 @recorded("lags", by=["seed", "places"])
 def connectivity_lags(
-    model: Network, texts: Sequence[str] | Sequences, seed: int = 0, places: int = PLACES, lags: int = LAGS
+    model: Network, texts: Sequence[str] | Sequences, seed: int = 0, places: int = PLACES
 ) -> pd.DataFrame:
     """Measure how far the connectivity of the true word reaches, in its L2 norm.
 
@@ -233,7 +212,6 @@ def connectivity_lags(
         texts: What is read, each from a zero state; one without a word that the network knows counts for nothing.
         seed: Of the positions that are drawn.
         places: So many positions of each text stand for all.
-        lags: Distances in characters.
 
     Returns:
         One row a place ("all", "word start", "within word"), quantity ("mean_lag", "share_in_word", "share_at_lag")
@@ -241,8 +219,8 @@ def connectivity_lags(
     """
     draw = np.random.default_rng(seed)
     some = ((text, sorted(draw.permutation(len(reading.string(text)))[:places].tolist())) for text in read(texts))
-    measured = (connectivity(model, text, at=chosen) for text, chosen in some)
-    frames = [measure(data, lags) for data in measured if len(positions(data))]
+    measured = (shares(connectivity(model, text, at=chosen)) for text, chosen in some)
+    frames = [measure(frame) for frame in measured if len(frame)]
     if not frames:
         raise UsageError("nothing can be measured: no position of the texts has a target that the network predicts")
     rows = []

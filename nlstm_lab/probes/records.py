@@ -14,10 +14,10 @@ import json
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast, overload
+from typing import Any, Protocol, cast
 
 import pandas as pd
-from torch import Tensor, nn
+from torch import nn
 
 from nlstm_lab import models, paths
 from nlstm_lab.datasets import Excerpt, Lines, Sequences
@@ -27,7 +27,6 @@ from nlstm_lab.models import Network
 LONG = 64  # a longer string is known by its digest: a text, most often
 Place = (Excerpt, Lines, Sequences)  # texts that are known by where they stand in a corpus
 KEYS = {"model": "weights", "models": "weights", "burn_in": "skip"}  # as committed records know them
-Other = TypeVar("Other")
 
 
 class Measurement(Protocol):
@@ -124,14 +123,6 @@ def recorded(
     return decorate
 
 
-@overload
-def read(text: Excerpt) -> str: ...
-@overload
-def read(text: Lines) -> list[Tensor]: ...
-@overload
-def read(text: Sequences) -> list[str]: ...
-@overload
-def read(text: Other) -> Other: ...
 def read(text: Any) -> Any:
     """Return the text that stands at a place in a corpus, and any other text as it is."""
     return text.read() if isinstance(text, Place) else text

@@ -1,8 +1,8 @@
 """Which words a network suggests while a text is written: how often the right one, when, and for any text."""
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from nlstm_lab.cells import fast
 from nlstm_lab.datasets import Sequences
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
@@ -50,7 +51,7 @@ class Completer:
     def __init__(self, model: Network, *, unknown: wording.Unknown = "refuse") -> None:
         self.model, self.unknown = model, unknown
         self.vocabulary = wording.vocabulary_of(model)
-        self._read: OrderedDict[str, tuple[Tensor, Any]] = OrderedDict()  # h of the last step and the state
+        self._after = lru_cache(REMEMBERED)(self._read)
 
     def __call__(self, text: str, k: int = 3) -> list[Completion]:
         """The `k` likeliest words for what is being typed, likeliest first: `text` is any prefix, also an empty one.
@@ -66,26 +67,18 @@ class Completer:
         start = max(-(-(len(text) - wording.LONGEST) // half) * half, 0)
         if start:  # a space far behind would leave little to read; how far may not depend on what is typed
             start = max(text.find(" ", start, start + half // 2 + 1), start)
-        with reading(self.model):
-            logits = self.model.readout(self._hidden(text[start:]))
+        with reading(self.model), fast.disabled():  # whose preparations do not pay for a single step
+            logits = self.model.readout(self._after(text[start:])[0])
         (suggestions,) = likeliest(logits, wording.outputs_of(self.model, logits.shape[-1]), k)
         return suggestions
 
-    def _hidden(self, text: str) -> Tensor:
-        """h after the last character, [1, hidden_size], reading on from the longest prefix that was read before."""
-        known = next((n for n in range(len(text), 0, -1) if text[:n] in self._read), 0)
-        hidden, state = self._read.get(text[:known], (None, None))
-        if known < len(text):
-            codes, _ = wording.encode_leniently(self.vocabulary, text[known:], self.unknown)
-            x = codes[:, None].to(self.model.device)
-            output, state = self.model.recurrent(*self.model.recurrent_arguments(x), state)
-            hidden = output[-1]
-        assert hidden is not None  # a text has at least one character
-        self._read[text] = hidden, state
-        self._read.move_to_end(text)
-        if len(self._read) > REMEMBERED:
-            self._read.popitem(last=False)
-        return hidden
+    def _read(self, text: str) -> tuple[Tensor, Any]:
+        """h after the last character, [1, hidden_size], and the state, on from where the text without it ended."""
+        state = self._after(text[:-1])[1] if len(text) > 1 else None
+        codes, _ = wording.encode_leniently(self.vocabulary, text[-1], self.unknown)
+        given = self.model.recurrent_arguments(codes[:, None].to(self.model.device))
+        output, state = self.model.recurrent(*given, state)
+        return output[-1], state
 
 
 def likeliest_codes(scores: Tensor, names: Sequence[str], k: int) -> tuple[Tensor, Tensor]:
@@ -118,18 +111,17 @@ def context_accuracy(model: Network, texts: Sequence[str] | Sequences) -> pd.Dat
         both: counted, all.
     """
     several = [wording.string(text) for text in read(texts)]
-    longest = max(map(len, several), default=0) + 1  # a word may be known whole, where no space is before it
-    hits, counted, everything = np.zeros((TOPS, longest)), np.zeros(longest, int), np.zeros(longest, int)
-    for said, is_word, hit in _readings(model, several):
-        for top, right in enumerate(hit.cumsum(1).T):  # among the first, the first two, ...
-            hits[top] += np.bincount(said.known, right, longest)
-        counted += np.bincount(said.known[is_word], minlength=longest)
-        everything += np.bincount(said.known, minlength=longest)
-    known = np.flatnonzero(counted)
-    frame = pd.MultiIndex.from_product([range(1, TOPS + 1), known], names=["top", "known"]).to_frame(index=False)
-    for name, of in (("accuracy_pct", counted), ("accuracy_unmasked_pct", everything)):
-        frame[name] = (100 * hits / np.maximum(of, 1))[:, known].ravel()
-    return frame.assign(counted=np.tile(counted[known], TOPS), all=np.tile(everything[known], TOPS))
+    frames = [
+        pd.DataFrame(hit.cumsum(1), columns=range(1, TOPS + 1)).assign(known=said.known, counted=is_word, all=1)
+        for said, is_word, hit in _readings(model, several)
+    ]
+    sums = (
+        pd.concat(frames).groupby("known").sum().query("counted > 0")
+    )  # of the hits among the first, the first two, ...
+    frame = sums.melt(["counted", "all"], var_name="top", value_name="hits", ignore_index=False).reset_index()
+    frame = frame.astype({"top": int}).assign(accuracy_pct=100 * frame["hits"] / frame["counted"])
+    frame["accuracy_unmasked_pct"] = 100 * frame["hits"] / frame["all"]
+    return frame[["top", "known", "accuracy_pct", "accuracy_unmasked_pct", "counted", "all"]]
 
 
 @recorded("repetition")

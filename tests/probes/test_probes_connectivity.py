@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from nlstm_lab.cells import LSTM, Recurrent, fast
+from nlstm_lab.cells import fast
 from nlstm_lab.datasets.base import Symbols, Vocabulary
-from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes import connectivity
 from nlstm_lab.probes.lags import windows
@@ -126,23 +125,6 @@ def test_characters_outside_the_vocabulary_are_refused_or_mapped():
     same = connectivity(model, " cafe")
     np.testing.assert_array_equal(mapped["connectivity"], same["connectivity"])
     assert encode_leniently(ALPHABET, "a-b", "map")[1] == "a b"
-
-
-class Backwards(Recurrent):
-    """Reads from both ends, as a bidirectional network does."""
-
-    cell_class = LSTM.cell_class
-
-    def run(self, x, states, hooks=None):
-        forth, last = super().run(x, states, hooks)
-        return forth + super().run(x.flip(0), states)[0].flip(0), last
-
-
-def test_a_network_that_is_not_autoregressive_is_refused():
-    model = network()
-    model.add_module("unit", Backwards(len(ALPHABET), 7).double())
-    with pytest.raises(UsageError):
-        connectivity(model, TEXT)
 
 
 def test_only_what_is_asked_for_is_computed():

@@ -10,7 +10,7 @@ from nlstm_lab.cells import GRU, HMLSTM, LSTM, RNN, NestedLSTM
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes import connectivity, lags
-from nlstm_lab.probes.lags import SMALLEST, connectivity_lags, gradient_by_distance, measure, positions, profile
+from nlstm_lab.probes.lags import SMALLEST, connectivity_lags, gradient_by_distance, measure, shares
 from nlstm_lab.probes.reading import words_of
 
 
@@ -34,10 +34,22 @@ def given(values, text, window=None):
 TEXT = " of it"
 
 
-def test_equal_connectivity_reaches_half_way_back():
-    rows = positions(given(7 * np.tril(np.ones((6, 6))), TEXT))
-    assert rows["mean_lag"].tolist() == pytest.approx(np.arange(6) / 2)
-    assert rows["share_in_word"].tolist() == pytest.approx([1, 1, 1, 1 / 4, 2 / 5, 3 / 6])
+def positions(data):
+    """The mean lag and the share inside the word of each position, by hand of its shares."""
+    frame = shares(data)
+    frame["mean_lag"], frame["share_in_word"] = frame["lag"] * frame["share"], frame["share"].where(frame["inside"], 0)
+    return frame.groupby("time").agg({"known": "first", "share": "sum", "mean_lag": "sum", "share_in_word": "sum"})
+
+
+@pytest.mark.parametrize("window", [None, np.repeat([0, 3], 3)])
+def test_equal_connectivity_reaches_half_way_back(window):
+    values = 7 * np.tril(np.ones((6, 6)))
+    rows = positions(given(values if window is None else np.vstack([values[:3, :3]] * 2), TEXT, window))
+    reach = np.arange(6) if window is None else np.arange(6) % 3  # windows are measured from their own start
+    assert rows["mean_lag"].tolist() == pytest.approx(reach / 2)
+    assert rows["share_in_word"].tolist() == pytest.approx(
+        [1, 1, 1, 1 / 4, 2 / 5, 1 / 2] if window is None else [1] * 6
+    )
     assert rows["known"].tolist() == [0, 1, 2, 0, 1, 2]
 
 
@@ -45,42 +57,25 @@ def test_what_hangs_on_itself_alone_has_no_lag_and_signs_do_not_matter():
     rows = positions(given(np.diag([-1, 2, -3, 4, 5, 6]), TEXT))
     assert not rows["mean_lag"].any()
     assert (rows["share_in_word"] == 1).all()
-    assert rows["total"].tolist() == [1, 2, 3, 4, 5, 6]
 
 
 def test_positions_without_a_target_or_without_any_gradient_are_left_out():
     values = np.tril(np.ones((6, 6)))
     values[2], values[3] = np.nan, 0
+    assert shares(given(values, TEXT))["time"].unique().tolist() == [0, 1, 4, 5]
+    assert shares(given(0 * values, TEXT)).empty
+
+
+def test_word_starts_and_the_rest_make_up_the_whole_and_each_lag_is_a_mean_over_those_that_reach_it():
+    values = np.tril(np.random.default_rng(2).random((6, 6)))
     data = given(values, TEXT)
-    assert positions(data)["time"].tolist() == [0, 1, 4, 5]
-    assert len(profile(data)) == 4
-    assert positions(given(0 * values, TEXT)).empty
-
-
-def test_a_profile_sums_to_one_and_its_mean_is_the_mean_lag():
-    values = np.tril(np.random.default_rng(0).random((6, 6)))
-    data = given(values, TEXT)
-    shares = profile(data, 5)
-    np.testing.assert_allclose(np.nansum(shares, 1), 1)
-    np.testing.assert_allclose(np.nansum(shares * np.arange(6), 1), positions(data)["mean_lag"])
-    assert shares[3, 2] == pytest.approx(values[3, 1] / values[3].sum())
-    assert np.isnan(shares[1, 2:]).all()
-
-
-def test_windows_are_measured_from_their_own_start():
-    one = np.tril(np.random.default_rng(1).random((3, 3)))
-    two = given(np.vstack([one, one]), TEXT, window=np.repeat([0, 3], 3))
-    rows = positions(two)
-    assert rows["mean_lag"][:3].tolist() == rows["mean_lag"][3:].tolist()
-    np.testing.assert_allclose(rows["share_in_word"], 1)
-
-
-def test_word_starts_and_the_rest_make_up_the_whole():
-    frame = measure(given(np.tril(np.random.default_rng(2).random((6, 6))), TEXT), lags=5)
+    np.testing.assert_allclose(positions(data)["share"], 1)
+    frame = measure(shares(data))
     lag = frame.query("quantity == 'mean_lag'").set_index("where")["value"]
     assert lag["all"] == pytest.approx((2 * lag["word start"] + 4 * lag["within word"]) / 6)
-    along = frame.query("quantity == 'share_at_lag' and where == 'all'")
-    assert along["lag"].tolist() == [0, 1, 2, 3, 4, 5]
+    along = frame.query("quantity == 'share_at_lag' and where == 'all'").set_index("lag")["value"]
+    each = values / values.sum(1, keepdims=True)
+    assert along.to_dict() == pytest.approx({k: each.diagonal(-k).mean() for k in range(6)})
 
 
 @pytest.fixture
@@ -88,8 +83,8 @@ def lags_of(monkeypatch):
     """`connectivity_lags` of texts whose measurements are given."""
     monkeypatch.setattr(lags.reading, "string", lambda text: text)
     monkeypatch.setattr(lags, "connectivity", lambda model, text, at: text)
-    monkeypatch.setattr(lags, "positions", lambda data: data)
-    monkeypatch.setattr(lags, "measure", lambda data, lags: data)
+    monkeypatch.setattr(lags, "shares", lambda data: data)
+    monkeypatch.setattr(lags, "measure", lambda data: data)
     return lambda frame: connectivity_lags(None, [group for _, group in frame.groupby("text")])
 
 
@@ -122,12 +117,12 @@ def test_every_text_is_measured():
     alphabet = Vocabulary(tuple(" fiot"))
     model = build(ModelConfig("gru", 6), Interface(Symbols(5), Symbols(5), alphabet), seed=0)
     texts = [" of it", " to it of"]
-    frame = connectivity_lags(model, texts, places=99, lags=4)
-    each = pd.concat([measure(connectivity(model, text), lags=4) for text in texts])
+    frame = connectivity_lags(model, texts, places=99)
+    each = pd.concat([measure(shares(connectivity(model, text))) for text in texts])
     expected = each.groupby(lags.KEYS, dropna=False, sort=False)["value"].agg(["mean", "size"])
     np.testing.assert_allclose(frame["value"], expected["mean"], rtol=1e-4)
     assert frame["texts"].tolist() == expected["size"].tolist()
-    assert set(frame["lag"].dropna()) == {0, 1, 2, 3, 4}
+    assert set(frame["lag"].dropna()) == set(range(8))
 
 
 @pytest.mark.slow
@@ -138,7 +133,7 @@ def test_some_positions_stand_for_all():
     texts = [" of it to it of"] * 60
     ways = (connectivity_lags(model, texts, places=places).query("quantity == 'mean_lag'") for places in (99, 4))
     whole, some = (frame.set_index("where") for frame in ways)
-    exact = measure(connectivity(model, texts[0])).query("quantity == 'mean_lag'").set_index("where")
+    exact = measure(shares(connectivity(model, texts[0]))).query("quantity == 'mean_lag'").set_index("where")
     np.testing.assert_allclose(whole["value"], exact.loc[whole.index, "value"], rtol=1e-4)
     for where in ("all", "word start"):
         interval = some.loc[where, "high"] - some.loc[where, "low"]  # four standard errors, nearly
