@@ -37,17 +37,14 @@ STEPS = 60  # of the minimization, from each start
 Map = Callable[[Tensor], Tensor]
 
 
-def fixed_points(
-    model: Network, text: reading.Text, *, constant: Any = None, starts: int = STARTS, steps: int = STEPS
-) -> xr.Dataset:
+def fixed_points(model: Network, text: reading.Text, *, constant: Any = None, starts: int = STARTS) -> xr.Dataset:
     """Find the points at which a network rests, or nearly so, while it reads the same input again and again.
 
     Args:
         model: A network whose step is smooth: one without boundaries or a clock.
         text: The search starts at states evenly spread over it.
         constant: The symbol that is read, its code, or a vector [1, features]; None for the mean along the text.
-        starts: How many states.
-        steps: Of the minimization (Levenberg-Marquardt), from each.
+        starts: How many states, from each of which Levenberg and Marquardt's steps lead.
 
     Returns:
         Dimensions point, memory (hidden states, too), unit and mode, the slowest first. `state` (point, memory, unit);
@@ -70,7 +67,7 @@ def fixed_points(
     with reading.evaluating(model):
         move = _move(model, codes, constant)
         begun = along[np.linspace(1, len(codes) - 1, starts).round()]
-        ended = [_slowest(move, state, steps) for state in tqdm(begun, leave=False, unit=" starts")]
+        ended = [_slowest(move, state) for state in tqdm(begun, leave=False, unit=" starts")]
     step = float((along[1:] - along[:-1]).norm(dim=-1).median())
     points, counts = _distinct(sorted(ended, key=lambda state: _speed(move, state)))
     speeds = np.array([_speed(move, state) for state in points])
@@ -121,11 +118,11 @@ def _jacobian(move: Map, state: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def _slowest(move: Map, state: Tensor, steps: int) -> Tensor:
+def _slowest(move: Map, state: Tensor) -> Tensor:
     """Where |F(s) - s| is smallest near a state: Gauss and Newton's steps, damped until they help."""
     one, damping = torch.eye(len(state), dtype=state.dtype), 1e-3
     moved = move(state[None])[0] - state
-    for _ in range(steps):
+    for _ in range(STEPS):
         slope = _jacobian(move, state) - one
         square, downhill = slope.t() @ slope, slope.t() @ moved
         while damping < STUCK:
@@ -142,12 +139,11 @@ def _slowest(move: Map, state: Tensor, steps: int) -> Tensor:
 
 def _distinct(ended: list[Tensor]) -> tuple[list[Tensor], list[int]]:
     """Points that differ in what the network sees of them, and how many starts came to each."""
-    points: list[Tensor] = []
-    counts: list[int] = []
+    points, counts = list[Tensor](), list[int]()
     for state in ended:
-        same = [k for k, point in enumerate(points) if (state.tanh() - point.tanh()).abs().max() < SAME]
-        if same:
-            counts[same[0]] += 1
+        alike = [bool((state.tanh() - point.tanh()).abs().max() < SAME) for point in points]
+        if any(alike):
+            counts[alike.index(True)] += 1
         else:
             points, counts = [*points, state], [*counts, 1]
     return points, counts
@@ -177,22 +173,16 @@ def slow_modes(model: Network, text: reading.Text | Excerpt, starts: int = START
     """
     codes = reading.encode(model, read(text))
     found, traced = fixed_points(model, codes, starts=starts), trace(model, codes, predictions=False)
-    lives = classes(traced).groupby("memory")["life"] if "c" in traced else ()
-    latched = {str(memory): (life == "latched").to_numpy() for memory, life in lives}
-    main = found["share"].argmax("memory")
-    frames = []
-    for k, memory in enumerate(found["memory"].values):
-        at = np.abs(np.tanh(found["state"].sel(memory=memory).values)) > SATURATED
-        held = latched.get(str(memory))
-        for point in range(found.sizes["point"]):
-            mine = np.flatnonzero(main[point] == k)
-            times, shares = found["timescale"].values[point, mine], found["share"].values[point, mine, k]
-            lasting = max(1, int((times >= RECORDED).sum()))
-            frame = pd.DataFrame({"timescale": times[:lasting] if len(mine) else [0.0]})
-            frame["share"] = shares[:lasting] if len(mine) else 0.0
-            about = {"point": point, "kind": found["kind"].values[point], "starts": found["starts"].values[point]}
-            about |= {"relative": found["speed"].values[point] / found.step, "memory": memory}
-            about["saturated"] = np.nan if held is None else at[point].mean()
-            about["latched"] = np.nan if held is None or not held.any() else at[point][held].mean()
-            frames.append(frame.assign(**about))
-    return pd.concat(frames, ignore_index=True)
+    life = found["state"].isel(point=0).astype(object).where(False)  # of hidden states there is none
+    for memory, cells in classes(traced).groupby("memory") if "c" in traced else ():
+        life.loc[{"memory": memory}] = cells["life"].to_numpy()
+    at = abs(xr.apply_ufunc(np.tanh, found["state"])) > SATURATED
+    about = found[["memory", "kind", "starts"]].assign(relative=found["speed"] / found.step)
+    about["saturated"] = at.where(life.notnull()).mean("unit")
+    about["latched"] = at.where(life == "latched").mean("unit")
+    main = found["memory"][found["share"].argmax("memory")]  # the slowest come first
+    modes = xr.Dataset({"memory": main, "timescale": found["timescale"], "share": found["share"].max("memory")})
+    rows = modes.to_dataframe().reset_index("point")
+    rows = rows[rows["timescale"].ge(RECORDED) | ~rows.duplicated(["point", "memory"])]
+    table = about.to_dataframe(["point", "memory"]).reset_index().merge(rows, "left", ["point", "memory"])
+    return table.fillna({"timescale": 0.0, "share": 0.0})
