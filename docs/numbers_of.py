@@ -250,8 +250,8 @@ def missed_at_paper_size(memory: dict[str, str], column: str = "lag") -> float:
 
 def accuracy_at_paper_size(memory: dict[str, str], condition: str = "trained") -> float:
     """How well a probe tells the class of the last complete word from a memory at the paper's scale."""
-    scores = of_paper_size(lab.probes.contents, start=30000)
-    return _one(scores, "score", memory | {"label": "word_class", "condition": condition})
+    scores = of_paper_size(lab.probes.contents, start=30000, trained=condition == "trained")
+    return _one(scores, "score", memory | {"label": "word_class"})
 
 
 def carriers_at_paper_size(memory: dict[str, str]) -> int:
@@ -437,7 +437,7 @@ def _resampled(gathered: Callable[..., pd.DataFrame]) -> pd.DataFrame:
 @cache
 def accuracies(condition: str) -> "pd.Series[float]":
     """How well a probe tells the class of the last complete word, by initialization and memory (no hidden states)."""
-    found = of_both(lab.probes.contents, start=30000).query("label == 'word_class' and condition == @condition")
+    found = of_both(lab.probes.contents, start=30000, trained=condition == "trained").query("label == 'word_class'")
     means = found.groupby(["start", "memory"])["score"].mean()
     return means[[not memory.endswith("h") for _, memory in means.index]]
 

@@ -51,13 +51,14 @@ def labels(text: str) -> pd.DataFrame:
 
     Returns:
         One row a character: position_in_word, which letter of its word it is, from 1, 0 outside words; since_space,
-        characters since the last white space, 0 on it; in_quotation, between two double quotation marks of a line
-        (straight, or two accents or apostrophes in a row); in_bracket, after an opening bracket that no closing one has
-        matched; word_class, of the last word that is complete: 'function' (a closed list), 'number' (it has a digit, or
-        is the N that stands for one), 'ing', 'ed', 'ly' by its ending, else 'other' (as before the first).
+        characters since the last white space, 0 on it; in_quotation, behind an odd number of quotation marks on a line;
+        in_bracket, after an opening bracket that no closing one has matched; word_class, of the last word that is
+        complete: 'function' (a closed list), 'number' (it has a digit, or is the N that stands for one), 'ing', 'ed',
+        'ly' by its ending, else 'other' (as before the first).
     """
-    steps = np.arange(len(text))
-    opened = np.cumsum([(character in OPENING) - (character in CLOSING) for character in text])
+    symbols, steps = pd.Series([*text], dtype=object), np.arange(len(text))
+    opened = symbols.isin([*OPENING]).astype(int).cumsum() - symbols.isin([*CLOSING]).astype(int).cumsum()
+    marks = symbols == '"'
     classes = np.full(len(text), "other", dtype=object)
     for match in re.finditer(r"\S+", text):
         classes[match.end() :] = _class(match.group().lower())
@@ -65,9 +66,9 @@ def labels(text: str) -> pd.DataFrame:
         {
             "position_in_word": steps - _last([not character.isalnum() for character in text]),
             "since_space": steps - _last([character.isspace() for character in text]),
-            "in_quotation": _quoted(text),
+            "in_quotation": ~marks & (marks.groupby((symbols == "\n").cumsum()).cumsum() % 2 == 1),
             # a closing bracket that none has opened counts for nothing
-            "in_bracket": opened - np.minimum(np.minimum.accumulate(opened), 0) > 0,
+            "in_bracket": opened - opened.cummin().clip(upper=0) > 0,
             "word_class": classes.astype(str),
         }
     )
@@ -183,17 +184,6 @@ def _last(marks: list[bool]) -> Array:
     return np.maximum.accumulate(np.where(marks, np.arange(len(marks)), -1))
 
 
-def _quoted(text: str) -> Array:
-    """Inside a quotation, its marks not counted; it ends on its line, and a mark without a partner opens none."""
-    inside, start = np.zeros(len(text), bool), 0
-    for line in text.splitlines(keepends=True):
-        marks = list(re.finditer(r"\"|``|''", line))
-        for opening, closing in zip(marks[::2], marks[1::2], strict=False):
-            inside[start + opening.end() : start + closing.start()] = True
-        start += len(line)
-    return inside
-
-
 @cache
 def _class(word: str) -> str:
     word = word.strip("()[]{}<>,;:.!?'`\"-")
@@ -204,19 +194,15 @@ def _class(word: str) -> str:
     return next((ending for ending in ("ing", "ed", "ly") if len(word) > 4 and word.endswith(ending)), "other")
 
 
-def contents(model: Network, text: str | Excerpt, burn_in: int = BURN_IN, seed: int = 0) -> pd.DataFrame:
-    """Decode linearly what each memory, and each hidden state, holds of a text.
-
-    Returns:
-        The columns of `decode`, and `condition`: "trained" or "untrained", its parameters drawn anew from `seed`.
-    """
-    both = (("trained", True), ("untrained", False))
-    frames = [_contents(model, text, yes, burn_in, seed).assign(condition=name) for name, yes in both]
-    return pd.concat(frames, ignore_index=True)
-
-
 @recorded("contents", by=["trained", "burn_in", "seed"], names=VARYING)
-def _contents(model: Network, text: str | Excerpt, trained: bool, burn_in: int, seed: int) -> pd.DataFrame:
+def contents(
+    model: Network, text: str | Excerpt, trained: bool = True, burn_in: int = BURN_IN, seed: int = 0
+) -> pd.DataFrame:
+    """Decode linearly what each memory, and each hidden state, holds of a text: the columns of `decode`.
+
+    Args:
+        trained: False for the same network with its parameters drawn anew from `seed`.
+    """
     text = read(text)
     traced = trace(model if trained else untrained(model, seed), text, predictions=False)
     return decode(skipped(traced, burn_in), text[burn_in:], VARYING)

@@ -3,6 +3,7 @@
 A unit's value is tanh of its memory cell, or its hidden state where there are no cells.
 """
 
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -76,23 +77,21 @@ def units(model: Network, text: Text | Excerpt, burn_in: int = BURN_IN, seed: in
     traced = trace(model, words, predictions=False)
     skipped(traced, burn_in, BEFORE + AFTER + 1)
     states = values_of(traced)
-    effects, fresh, control = (dict[str, Array]() for _ in range(3))
+    cells = pd.MultiIndex.from_product([states, traced["unit"].values], names=["memory", "unit"])
+    table = pd.DataFrame({"label": "", "effect": np.nan, "untrained": np.nan, "shuffled": np.nan}, cells)
     if isinstance(words, str):  # vectors have no labels
         short, mixed = words[:BASELINE], shuffled(words[:BASELINE], "characters", seed)
         effects = _effects(states, words, burn_in)
         fresh = _effects(values_of(trace(untrained(model, seed), short, predictions=False)), short, burn_in)
         control = _effects(values_of(trace(model, mixed, predictions=False)), mixed, burn_in)
-    nothing = np.full((len(states), next(iter(states.values())).shape[1]), np.nan)
-    rows = []
-    for m, memory in enumerate(states):
-        usual = {name: float(np.quantile(np.abs(each[m]), 0.95)) for name, each in fresh.items()}
-        for unit, values in enumerate(states[memory].T):
-            label = max(effects, key=lambda name: abs(effects[name][m, unit]), default="")
-            row: dict[str, Any] = {"memory": memory, "unit": unit, "label": label}
-            row |= {"effect": effects.get(label, nothing)[m, unit], "untrained": usual.get(label, np.nan)}
-            row["shuffled"] = control.get(label, nothing)[m, unit]
-            rows.append(row | _course(values, burn_in))
-    return pd.DataFrame(rows)
+        if len(effects.columns):
+            table["label"] = effects.abs().idxmax(axis=1)
+            usual = fresh.abs().groupby("memory").transform("quantile", 0.95)
+            rows = pd.MultiIndex.from_frame(table["label"].reset_index())
+            for name, each in (("effect", effects), ("untrained", usual), ("shuffled", control)):
+                table[name] = each.stack().reindex(rows).to_numpy()
+    courses = pd.DataFrame([_course(values, burn_in) for each in states.values() for values in each.T], cells)
+    return table.join(courses).reset_index()
 
 
 def passages(
@@ -142,15 +141,13 @@ def values_of(traced: xr.Dataset) -> dict[str, Array]:
     return {name: every[name] for name in memory_states(traced) or every}
 
 
-def _effects(states: dict[str, Array], text: str, burn_in: int) -> dict[str, Array]:
-    """By label, the standardized difference of each unit's means [memory, unit]; near 0 of one that does not move."""
-    x = np.stack([values[burn_in:] for values in states.values()], 1).astype(np.float64)
-    found = {}
-    for name, holds in unit_labels(text).items():
-        there = holds[burn_in:]
-        if min(there.sum(), (~there).sum()) >= RAREST:
-            found[name] = contrast(x, there)
-    return found
+def _effects(states: dict[str, Array], text: str, burn_in: int) -> pd.DataFrame:
+    """The standardized difference of each unit's means, a row a unit and a column a label; near 0 of what is still."""
+    x = np.concatenate([values[burn_in:] for values in states.values()], 1).astype(np.float64)
+    found = {name: holds[burn_in:] for name, holds in unit_labels(text).items()}
+    found = {name: there for name, there in found.items() if min(there.sum(), (~there).sum()) >= RAREST}
+    cells = pd.MultiIndex.from_product([states, range(x.shape[1] // len(states))], names=["memory", "unit"])
+    return pd.DataFrame({name: contrast(x, there) for name, there in found.items()}, cells)
 
 
 def contrast(x: Array, there: Array) -> Array:
@@ -199,17 +196,16 @@ def counterparts(models: list[Network], text: Excerpt) -> pd.DataFrame:
     traces = (trace(model, read(text)[:BASELINE], predictions=False) for model in models)
     every = [{name: _standardized(x[BURN_IN:]) for name, x in values_of(traced).items()} for traced in traces]
     frames = []
-    for one, states in enumerate(every):
-        for other, others in enumerate(every):
-            for memory in states if one != other else ():
-                r = states[memory].T @ others[memory] / len(states[memory])
-                match = np.abs(r).argmax(1)
-                about = {"network": one, "other": other, "memory": memory, "unit": np.arange(len(r))}
-                frames.append(pd.DataFrame({**about, "counterpart": match, "r": r[np.arange(len(r)), match].round(3)}))
+    for (one, states), (other, others) in permutations(enumerate(every), 2):
+        for memory, x in states.items():
+            every_r = pd.DataFrame(x.T @ others[memory] / len(x)).rename_axis("unit")
+            match = every_r.abs().idxmax(axis=1).rename("counterpart").reset_index()
+            r = every_r.to_numpy()[match["unit"], match["counterpart"]].round(3)
+            frames.append(match.assign(network=one, other=other, memory=memory, r=r))
     return pd.concat(frames, ignore_index=True)
 
 
 def _standardized(x: Array) -> Array:
     """Mean 0 and deviation 1; 0 of what does not move."""
     spread = x.std(0)
-    return np.where(spread > STILL / 10, (x - x.mean(0)) / np.where(spread > 0, spread, 1), 0)
+    return np.where(spread > STILL / 10, (x - x.mean(0)) / np.maximum(spread, STILL / 10), 0)

@@ -84,17 +84,16 @@ def test_pieces_are_judged_against_their_own_truth(study):
 @pytest.mark.slow
 def test_contents_are_decoded_behind_the_start_of_both_networks(study):
     model, excerpt, text = study
-    measured = probes.contents(model, excerpt, burn_in=50, seed=3).set_index("condition")
-    for condition, network in (("trained", model), ("untrained", probes.untrained(model, 3))):
+    for trained, network in ((False, probes.untrained(model, 3)), (True, model)):
+        result = probes.contents(model, excerpt, trained, burn_in=50, seed=3)
         expected = probes.decode(probes.trace(network, text).isel(time=slice(50, None)), text[50:], VARYING)
-        result = measured.loc[condition]
         keys = ["memory", "label", "reason"]
         assert result[keys].values.tolist() == expected[keys].values.tolist()
         np.testing.assert_allclose(result["score"], expected["score"], rtol=1e-4)
         np.testing.assert_allclose(result["control"], expected["control"], rtol=1e-3, atol=1e-5)
-    (reason,) = set(measured[measured["label"] == "word_class"]["reason"])
+    (reason,) = set(result[result["label"] == "word_class"]["reason"])
     assert reason.startswith("a class is met less than")
-    known = measured[(measured["label"] == "since_space") & (measured["memory"] == "h")]
+    known = result[(result["label"] == "since_space") & (result["memory"] == "h")]
     assert (known["score"] > known["control"] + 0.2).all()
 
 

@@ -18,6 +18,7 @@ TEXT = "the bank of the west fell sharply on monday but recovered by friday " * 
 @pytest.fixture(scope="module")
 def known():
     """Of an LSTM's units, the first is high at spaces alone, the second stands still, the third is low at vowels."""
+    torch.manual_seed(1)  # not 0, from which an untrained copy is drawn
     unit = lab.LSTM(len(LETTERS), 3)
     cell = unit.cells[0]
     with torch.no_grad():
