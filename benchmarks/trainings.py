@@ -13,7 +13,7 @@ from timing import arguments, write_csv
 from nlstm_lab import experiments, models, paths, training
 from nlstm_lab.datasets import items, registry
 from nlstm_lab.datasets.base import Batch, Evaluation, Metric, Mixture, Split, Symbols, Vocabulary
-from nlstm_lab.datasets.items import CHARACTERS, LINES, ChinesePoetry, Handwriting, MNISTGlimpses
+from nlstm_lab.datasets.items import ChinesePoetry, Handwriting, MNISTGlimpses
 from nlstm_lab.datasets.text import CharacterModelling, NestedLanguage
 from nlstm_lab.datasets.words import Autocomplete, TextGeneration
 from nlstm_lab.experiments import Experiment, base
@@ -64,7 +64,7 @@ def symbols_read(experiment: Experiment) -> float:
         case MNISTGlimpses():
             epoch, sequence = registry.get("mnist").counts["train"] * items.STEPS, items.STEPS
         case ChinesePoetry():
-            epoch, sequence = registry.get("poetry").counts["train"] * LINES * CHARACTERS, LINES * CHARACTERS
+            epoch, sequence = registry.get("poetry").counts["train"] * 20, 20  # characters of a poem
         case Handwriting():
             counts = registry.get("iamondb").counts
             epoch, sequence = counts["points in train"], counts["points in train"] // counts["train"]

@@ -33,10 +33,7 @@ class Batch(NamedTuple):
     fresh: bool = True
 
     def to(self, device: torch.device) -> "Batch":
-        def moved(one: Any) -> Any:
-            return None if one is None else one.to(device, non_blocking=True)
-
-        return Batch(moved(self.inputs), moved(self.targets), moved(self.mask), self.fresh)
+        return Batch._make(one.to(device, non_blocking=True) if isinstance(one, Tensor) else one for one in self)
 
 
 @dataclass(frozen=True)
@@ -49,11 +46,7 @@ class Vocabulary:
         return len(self.symbols)
 
     def encode(self, text: str) -> Tensor:
-        """Turn a text into codes, [len(text)] int64.
-
-        Raises:
-            UsageError: The vocabulary lacks characters of it, which the message names.
-        """
+        """Turn a text into codes, [len(text)] int64. UsageError: the vocabulary lacks characters of it."""
         codes = {symbol: code for code, symbol in enumerate(self.symbols)}
         if unknown := sorted(set(text) - codes.keys()):
             known = "".join(self.symbols)
@@ -172,17 +165,12 @@ class ColdTask:
         whole, rest = divmod(len(rows["train"]), batch_size)
         self.updates_per_epoch = whole + (rest > 0 and how.last_batch == "keep")
         if self.updates_per_epoch == 0:
-            raise UsageError(
-                f"{rest} training sequences fill no batch of {batch_size}: choose a smaller batch_size, or "
-                'last_batch="keep"'
-            )
+            raise UsageError(f'{rest} sequences fill no batch of {batch_size}: lower batch_size, or last_batch="keep"')
 
     @cached_property
     def log_frequencies(self) -> Tensor:
         if isinstance(self.output, Mixture):
-            raise UsageError(
-                "log-frequencies are of symbols, and this task predicts a density: leave output_bias at zero"
-            )
+            raise UsageError("output_bias=log_frequencies needs symbols to predict, not a density: leave it at zero")
         counts = torch.zeros(self.output.size, dtype=torch.int64)
         for _, targets, mask, _ in self.evaluate("train", self.evaluations[0]):
             counts += torch.bincount(targets.flatten() if mask is None else targets[mask], minlength=len(counts))

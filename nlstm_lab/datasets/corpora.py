@@ -40,8 +40,6 @@ only_beginning: ContextVar[bool] = ContextVar("only_beginning", default=False)
 class TextSource:
     """Which text, and how it is read.
 
-    All but the first argument are for texts that do not come split and encoded already.
-
     Args:
         corpus: A name (see `NAMES`), or the path of a text file, which may be plain, .gz, .xz or .zip.
         normalization: "none", or "text8" for the cleaning of `text8_rules`.
@@ -99,7 +97,6 @@ def open_corpus(source: TextSource) -> Corpus:
 
 
 def _own(name: str) -> Path:
-    """The path of a text of one's own."""
     path = Path(os.path.expanduser(name))  # which leaves alone what it cannot expand
     if os.path.isfile(path):
         return path
@@ -117,10 +114,7 @@ def _topics() -> Any:
 
 
 def _texts(source: TextSource, file: Path, beginning: int | None) -> list[str]:
-    """The text, or each split where it comes split.
-
-    Symbols of named texts are bytes, shown as Unicode's first 256 characters; the Penn Treebank is its word files.
-    """
+    """The text, or each split where it comes split; published ones are bytes, as Unicode's first 256 symbols."""
     if source.corpus == "python_docs":
         return ["\n".join(text for _, text in sorted(_topics().topics.items()))]
     if source.corpus not in PUBLISHED:

@@ -8,7 +8,6 @@ import io
 import json
 import lzma
 import os
-import stat
 import tarfile
 import zipfile
 import zlib
@@ -42,7 +41,7 @@ DAMAGES = (EOFError, OSError, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFi
 
 
 @contextmanager
-def _reading(origin: str) -> Iterator[None]:
+def reading(origin: str) -> Iterator[None]:
     """LabError: a file cannot be read. DamagedFile: it is not what it claims to be."""
     try:
         yield
@@ -58,7 +57,7 @@ def read(source: Path | bytes, origin: str = "", length: int | None = None) -> b
     LabError: it cannot be read. DamagedFile: it is truncated, far larger than it is packed in, or a zip of many files.
     """
     origin, whole = origin or str(source), io.BytesIO()
-    with _reading(origin), ExitStack() as opened:
+    with reading(origin), ExitStack() as opened:
         file: Any = opened.enter_context(io.BytesIO(source) if isinstance(source, bytes) else source.open("rb"))
         head, packed = file.read(8), file.seek(0, io.SEEK_END)
         file.seek(0)
@@ -84,7 +83,7 @@ def read(source: Path | bytes, origin: str = "", length: int | None = None) -> b
 def members(path: Path, wanted: Callable[[str, int], object] = lambda name, size: True) -> Iterator[tuple[str, bytes]]:
     """Name and content of the files in a folder, zip or tar archive that are `wanted(name, size)`.
 
-    Links in archives are left out, and nothing is extracted to disk. DamagedFile: it is no archive, or a truncated one.
+    No link is followed, and nothing is extracted to disk. DamagedFile: it is no archive, or a truncated one.
     """
 
     def failed(error: OSError) -> None:
@@ -93,7 +92,7 @@ def members(path: Path, wanted: Callable[[str, int], object] = lambda name, size
     def taken(name: str, size: int) -> bool:
         return not _leftover(name) and bool(wanted(name, size))
 
-    with _reading(str(path)):
+    with reading(str(path)):
         if path.is_dir():
             for folder, _, names in os.walk(path, onerror=failed):
                 for one in (Path(folder, name) for name in sorted(names)):
@@ -102,8 +101,7 @@ def members(path: Path, wanted: Callable[[str, int], object] = lambda name, size
         elif zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
                 for entry in archive.infolist():
-                    plain = not entry.is_dir() and not stat.S_ISLNK(entry.external_attr >> 16)
-                    if plain and taken(entry.filename, entry.file_size):
+                    if not entry.is_dir() and taken(entry.filename, entry.file_size):
                         yield entry.filename, archive.read(entry)
         else:
             with tarfile.open(fileobj=io.BytesIO(read(path)), mode="r:") as tar:
@@ -133,6 +131,9 @@ def decode(path: Path, encoding: str, length: int | None = None) -> str:
     if not marked and (named in ("utf-16", "utf-32") or wide not in (None, named)):
         either = wide or f"{named}-le or {named}-be"
         raise UsageError(f"{path} is UTF-16 or UTF-32 without a byte order mark: name it with --encoding {either}")
+    if 0 in data and not marked and not named.startswith(("utf-16", "utf-32")):
+        known = "is no text, or in UTF-16 or UTF-32, which --encoding names"
+        raise UsageError(f"{path} {known}: it holds the byte 0x00 (at {data.index(0)})")
     try:
         # what ends at `length` may end within a character
         text: str = decoder.decode(data, final=length is None or len(data) < length)
@@ -143,15 +144,10 @@ def decode(path: Path, encoding: str, length: int | None = None) -> str:
                 f"{path} ends within a character (byte {data[place]:#04x} at {place}): it was cut; take away its last "
                 f"{len(data) - place} byte(s), or get it whole"
             ) from None
-        if marked or 0 not in data:
-            raise UsageError(
-                f"{path} is not {encoding} text (byte {data[place]:#04x} at {place}): name its own encoding, "
-                f"{f'--encoding {marked}' if marked else f'such as --encoding {OTHERS}'}"
-            ) from None
-        text = "\0"
-    if "\0" in text:
-        known = "is no text, or in UTF-16 or UTF-32, which --encoding names"
-        raise UsageError(f"{path} {known}: it holds the byte 0x00 (at {data.index(0)})")
+        raise UsageError(
+            f"{path} is not {encoding} text (byte {data[place]:#04x} at {place}): name its own encoding, "
+            f"{f'--encoding {marked}' if marked else f'such as --encoding {OTHERS}'}"
+        ) from None
     return text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
 
 

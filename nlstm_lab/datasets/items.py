@@ -1,6 +1,5 @@
 """Data sets of separate items: Chinese quatrains, MNIST's digits in glimpses, handwritten lines; each is read cold."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
@@ -20,11 +19,9 @@ from nlstm_lab.settings import check
 
 REPLACED = "<R>"  # what the data's authors wrote for a character that they took out
 LACUNA = "□"  # what it is here: one character, the editors' sign for a lost one, and not in the data
-LINES, CHARACTERS = 4, 5
 QUADRANT, GLIMPSE = 14, 7
 STEPS, PIXELS, CLASSES = 20, GLIMPSE * GLIMPSE, 10
 VALIDATION = 10_000  # the last of the training images; for smaller sets a sixth
-NAMED = re.compile(r"(.+)-(\d+)\.xml")  # a line of handwriting, after its form and its number
 
 
 @dataclass(frozen=True)
@@ -181,16 +178,15 @@ class HandwritingTask(ColdTask):
         parsed = cached("iamondb", files, lambda: _lines(files[0]))
         self.output, self.fingerprint = Mixture(config.components), str(parsed.facts["sha256"])
         self.points, self.lifted = parsed.arrays["points"], parsed.arrays["lifted"]
-        ends = parsed.arrays["ends"]
-        self.starts = np.concatenate([[0], ends[:-1]])
-        self.sizes = ends - self.starts
+        self.sizes = np.diff(parsed.arrays["ends"], prepend=0)
+        self.starts = parsed.arrays["ends"] - self.sizes
         long = np.flatnonzero(self.sizes >= max(config.minimum, 2))
         order = np.random.default_rng(config.seed).permutation(long)
         rows = base.split_90_5_5(order, f"{len(long)} lines have {config.minimum} points or more")
         super().__init__(rows, config.batch_size, Ordered())
         # of x and y over the offsets within the training lines, in the tablet's units
         offsets = np.diff(self.points, axis=0, prepend=self.points[:1]).astype(np.float64)
-        counts = np.repeat(np.isin(np.arange(len(ends)), self.rows["train"]), self.sizes)
+        counts = np.repeat(np.isin(np.arange(len(self.sizes)), self.rows["train"]), self.sizes)
         counts[self.starts] = False
         self.mean, self.deviation = offsets[counts].mean(0), offsets[counts].std(0)
 
@@ -210,29 +206,16 @@ class HandwritingTask(ColdTask):
         points = torch.from_numpy(sequence)
         return Batch(points[:-1], points[1:], torch.from_numpy(real[1:]))
 
-    def line(self, split: Split, k: int) -> Tensor:
-        """All points [T, 3] of the k-th line of a split."""
-        batch = self.batch(self.rows[split][k : k + 1])
-        return torch.cat([batch.inputs, batch.targets[-1:]])[:, 0]
-
 
 def _lines(archive: Path) -> Parsed:
     """Every line: `points` [all, 2] int32, `lifted` [all] uint8 (1 where a stroke ends), `ends` [lines]."""
-    found = {}
-    for name, data in members(archive):
-        if NAMED.fullmatch(Path(name).name) is None:
-            raise DamagedFile(f"{archive}: {name} is not named after a form and a line; get the archive again")
-        found[Path(name).stem] = _line(data, name)
+    found = {Path(name).stem: _line(data, name) for name, data in members(archive)}
     if not found:
         raise DamagedFile(f"{archive} holds no lines; get the archive again")
-    names = sorted(found)  # whatever order an archive has
-    arrays = {
-        "points": np.concatenate([found[name][0] for name in names]),
-        "lifted": np.concatenate([found[name][1] for name in names]),
-        "ends": np.cumsum([len(found[name][0]) for name in names]),
-    }
-    digest = sha256(b"".join(array.tobytes() for array in arrays.values())).hexdigest()
-    return Parsed(arrays, {"names": names, "sha256": digest})
+    points, lifted = zip(*(found[name] for name in sorted(found)), strict=True)  # whatever order an archive has
+    ends = np.cumsum([len(line) for line in points])
+    arrays = {"points": np.concatenate(points), "lifted": np.concatenate(lifted), "ends": ends}
+    return Parsed(arrays, {"sha256": sha256(b"".join(array.tobytes() for array in arrays.values())).hexdigest()})
 
 
 def _line(data: bytes, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -270,6 +253,8 @@ class Lines:
     def read(self) -> list[Tensor]:
         """The points [T, 3] of each line. MissingData: IAM-OnDB is not here. UsageError: there are fewer lines."""
         task = Handwriting().load()
-        if self.start + self.count > len(task.rows[self.split]):
+        rows = task.rows[self.split][self.start : self.start + self.count]
+        if len(rows) < self.count:
             raise UsageError(f"there are no lines {self}")
-        return [task.line(self.split, k) for k in range(self.start, self.start + self.count)]
+        alone = map(task.batch, np.split(rows, self.count))
+        return [torch.cat([batch.inputs, batch.targets[-1:]])[:, 0] for batch in alone]

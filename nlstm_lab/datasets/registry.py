@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import urldefrag, urlparse
 
 from nlstm_lab import paths
-from nlstm_lab.datasets.files import PACKINGS, members, read
+from nlstm_lab.datasets.files import PACKINGS, members, read, reading
 from nlstm_lab.errors import DamagedFile, LabError, MissingData, UsageError, hint
 
 TIMEOUT = 30  # seconds without an answer of a mirror
@@ -73,13 +73,9 @@ def get(name: str) -> Dataset:
 def find(file: File) -> Path | None:
     """The first place among the data folders where the file lies, in any packing. LabError: one cannot be read."""
     for candidate in (folder / f"{file.path}{packing}" for folder in paths.data_folders() for packing in PACKINGS):
-        try:
+        with reading(str(candidate)), suppress(FileNotFoundError, NotADirectoryError):
             if stat.S_ISREG(candidate.stat().st_mode):
                 return candidate
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            raise LabError(f"{candidate.parent} cannot be read: {paths.reason(error)}") from error
     return None
 
 
@@ -132,8 +128,7 @@ def status(name: str, whole: bool = False) -> tuple[str, str]:
 def import_(name: str, path: Path) -> list[Path]:
     """Take over a data set's files from a file, an archive (tar, zip) or a folder, all of those found there or none.
 
-    They are known by their names, or by their checksums, and stored unpacked. UsageError: nothing is found.
-    DamagedFile: one is not what was published.
+    They are known by names or checksums, and stored unpacked. UsageError: there is none. DamagedFile: one is another.
     """
     return _take(path.expanduser(), get(name).files)
 
@@ -185,18 +180,14 @@ def _named(name: str, file: File) -> bool:
     return re.sub(r"[^a-z0-9]", "", file.name.lower()) in bare
 
 
-def fetch(name: str, progress: bool = True) -> list[Path]:
+def fetch(name: str) -> list[Path]:
     """Download what a data set lacks on this machine; what was there stays until a verified file replaces it.
 
-    Raises:
-        UsageError: The set may not be downloaded; the message says how it is had.
-        LabError: No mirror has it, and the message says what each answered; or the disk is full.
+    UsageError: it may not be downloaded. LabError: no mirror has it, each with its answer, or the disk is full.
     """
     dataset, folder, fetched = get(name), paths.data(), []
     if not all(file.urls for file in dataset.files):
-        raise UsageError(
-            f"{dataset.title} cannot be fetched: it is {dataset.how}, with `nlstm-lab data import {name} PATH`"
-        )
+        raise UsageError(f"{dataset.title} cannot be fetched: {dataset.how} (`nlstm-lab data import {name} PATH`)")
     with paths.writing(folder, UNCHANGED):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder) as aside:
@@ -205,17 +196,17 @@ def fetch(name: str, progress: bool = True) -> list[Path]:
                     if path := find(file):
                         _verified(file, read(path), str(path))
                         continue
-                fetched += _fetch(dataset, file, Path(aside), progress)
+                fetched += _fetch(dataset, file, Path(aside))
     return fetched
 
 
-def _fetch(dataset: Dataset, file: File, folder: Path, progress: bool) -> list[Path]:
+def _fetch(dataset: Dataset, file: File, folder: Path) -> list[Path]:
     """The file from the first mirror that has it as it was published; an archive is downloaded once."""
     import pooch
     import requests
 
     pooch.get_logger().setLevel("WARNING")  # it would announce each file
-    downloader = pooch.HTTPDownloader(progressbar=progress, timeout=TIMEOUT, chunk_size=1 << 16)
+    downloader = pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT, chunk_size=1 << 16)
     failures = {}
     for url in (*file.urls, *file.urls):  # each once more when all have failed: a connection may have been cut
         address, _ = urldefrag(url)

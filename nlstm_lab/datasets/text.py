@@ -23,8 +23,6 @@ class CharacterModelling(Ordered, TextSource):
 
     Blocks (Nested LSTM): `length` symbols cut one after another, shuffled each epoch, cold, length - 1 predictions.
     Streams (HM-LSTM): `batch_size` contiguous pieces side by side, `length` predictions a batch, state carried.
-
-    UsageError: `batch_order` or `last_batch` is given for streams, which have an order of their own.
     """
 
     corpus: str = "ptb"

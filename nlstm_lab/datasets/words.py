@@ -16,6 +16,7 @@ from nlstm_lab.settings import check
 
 SEED = 450849059  # of the article's code, for its split
 ALPHABET = " abcdefghijklmnopqrstuvwxyz"
+LETTERS = np.frombuffer(ALPHABET.encode(), np.uint8)
 PADDING, UNKNOWN = "\0", "\N{REPLACEMENT CHARACTER}"
 SPACE = 0  # in the flat text; the tasks put their special symbols before it
 PIECE = 1 << 20  # words that are cut out at a time
@@ -118,24 +119,21 @@ class PackedTask(ColdTask):
 def pack(starts: np.ndarray, end: int, length: int) -> Parsed:
     """`firsts` (words) and `sizes` of the sequences, greedily; starts: where words begin in a flat text up to `end`."""
     ends = np.append(starts[1:], end)
-    beyond = np.searchsorted(ends, starts.astype(np.int64) + length, "right").tolist()
-    firsts, word = [], 0
+    beyond = np.searchsorted(ends, starts.astype(np.int64) + length, "right")
+    following, chosen, word = beyond.tolist(), [], 0
     while word < len(starts):
-        if beyond[word] > word:
-            firsts.append(word)
-        word = max(beyond[word], word + 1)
-    chosen = np.array(firsts, np.int64)
-    lasts = np.array([beyond[word] for word in firsts], np.int64) - 1
-    return Parsed({"firsts": chosen, "sizes": ends[lasts] - starts[chosen]}, {})
+        if following[word] > word:
+            chosen.append(word)
+        word = max(following[word], word + 1)
+    firsts = np.array(chosen, np.int64)
+    return Parsed({"firsts": firsts, "sizes": ends[beyond[firsts] - 1] - starts[firsts]}, {})
 
 
 def _tokenize(corpus: Corpus) -> Parsed:
     """The text with one space before each word and after the last, where words start, and each word's rank."""
     if strange := sorted(set(corpus.vocabulary.symbols) - set(ALPHABET)):
-        raise UsageError(
-            f"{corpus.name} has other symbols than a-z and space ({' '.join(map(repr, strange[:10]))}); "
-            f'read it with normalization="text8"'
-        )
+        shown = " ".join(map(repr, strange[:10]))
+        raise UsageError(f'{corpus.name} has {shown} besides a-z and space; read it with normalization="text8"')
     table = np.array([ALPHABET.index(symbol) for symbol in corpus.vocabulary.symbols], np.uint8)
     flat = np.concatenate([np.zeros(1, np.uint8), table[corpus.codes], np.zeros(1, np.uint8)])
     spaces = flat == SPACE
@@ -153,10 +151,9 @@ def _tokenize(corpus: Corpus) -> Parsed:
 
 def _cut(flat: np.ndarray, starts: np.ndarray) -> Iterator[list[bytes]]:
     """The words of the flat text, many at a time."""
-    letters = np.frombuffer(ALPHABET.encode(), np.uint8)
     for first in range(0, len(starts), PIECE):
         end = starts[first + PIECE] if first + PIECE < len(starts) else len(flat)
-        yield letters[flat[starts[first] : end]].tobytes().split()
+        yield LETTERS[flat[starts[first] : end]].tobytes().split()
 
 
 @dataclass(frozen=True)
@@ -182,10 +179,9 @@ class Sequences:
     def read(self) -> list[str]:
         """Read the texts, each after a space. UsageError: the split has fewer."""
         task = self.task.load()
-        rows = task.rows[self.split][: self.number]
+        rows = task.rows[self.split]
         if not 1 <= self.number <= len(rows):
-            total = len(task.rows[self.split])
-            raise UsageError(f"the {self.split} split has 1 to {total} sequences, not {self.number}")
-        letters = np.frombuffer(ALPHABET.encode(), np.uint8)[task.flat]
-        ends = zip(task.starts[task.firsts[rows]], task.sizes[rows], strict=True)
-        return [letters[start : start + size].tobytes().decode() for start, size in ends]
+            raise UsageError(f"the {self.split} split has 1 to {len(rows)} sequences, not {self.number}")
+        rows = rows[: self.number]
+        places = zip(task.starts[task.firsts[rows]], task.sizes[rows], strict=True)
+        return [LETTERS[task.flat[start : start + size]].tobytes().decode() for start, size in places]

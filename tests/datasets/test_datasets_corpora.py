@@ -14,7 +14,7 @@ from nlstm_lab import experiments
 from nlstm_lab.datasets import corpora, files
 from nlstm_lab.datasets.corpora import UNSEEN, TextSource, open_corpus
 from nlstm_lab.datasets.text import CharacterModelling
-from nlstm_lab.errors import DamagedFile, LabError, UsageError
+from nlstm_lab.errors import LabError, UsageError
 
 TEXT = "Ein Faß voll Öl, 3 Euro.\n" * 40
 
@@ -185,10 +185,3 @@ def test_a_text_in_another_script_is_read_as_it_is_and_not_cleaned_away(opened):
     assert corpus.vocabulary.decode(corpus.codes[:2000]) == text[:2000]
     with pytest.raises(UsageError, match=r'0% of the letters.*normalization="none"'):
         opened(text, normalization="text8")
-
-
-def test_a_corpus_with_a_wrong_checksum_is_refused(home, publish):
-    publish("text8", [b"a b c " * 100])
-    (home / "data/text8/text8").write_bytes(b"a b d " * 100)
-    with pytest.raises(DamagedFile, match="text8"):
-        open_corpus(TextSource("text8"))

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import os
+import re
 import resource
 import signal
 import tarfile
@@ -55,10 +56,6 @@ def folder(path, members):
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_bytes(content)
     return path
-
-
-def left_in(folder):
-    return [path for path in folder.rglob("*") if path.is_file()]
 
 
 @pytest.mark.parametrize("dataset", DATASETS.values(), ids=lambda dataset: dataset.name)
@@ -145,29 +142,23 @@ def mirror():
 
 @pytest.fixture
 def offer(home, mirror, publish):
-    """text8 as CONTENT, on the mirror at the given paths; returns where it will lie."""
+    """text8 as CONTENT, on the mirror at the given paths; returns where it will lie, and nothing else may be left."""
 
     def offer_at(*paths):
         publish("text8", [CONTENT], {"text8": tuple(mirror.url(path) for path in paths)}, store=False)
         return home / "data" / "text8"
 
-    return offer_at
-
-
-@pytest.fixture
-def tidy(home):
-    yield
+    yield offer_at
     assert not [path for path in (home / "data").rglob("*") if path.name.startswith(".")]
 
 
-@pytest.mark.usefixtures("tidy")
 def test_a_file_is_fetched_verified_and_unpacked(home, mirror, offer):
     folder = offer("/text8.gz")
     mirror.answers["/text8.gz"] = gzip.compress(CONTENT)
-    assert fetch("text8", progress=False) == [folder / "text8"]
+    assert fetch("text8") == [folder / "text8"]
     assert registry.contents("text8") == [CONTENT]
     assert registry.status("text8", whole=True)[0] == "present"
-    assert fetch("text8", progress=False) == []  # nothing is missing any more
+    assert fetch("text8") == []  # nothing is missing any more
     assert mirror.asked == ["/text8.gz"]
 
 
@@ -175,12 +166,11 @@ def test_a_cut_connection_starts_over(mirror, offer):
     offer("/text8")
     mirror.answers["/text8"] = CONTENT
     mirror.cut["/text8"] = 1
-    fetch("text8", progress=False)
+    fetch("text8")
     assert registry.contents("text8") == [CONTENT]
     assert mirror.asked == ["/text8", "/text8"]
 
 
-@pytest.mark.usefixtures("tidy")
 def test_dead_and_lying_mirrors_are_passed_over(home, mirror, offer):
     offer("/gone", "/wrong", "/cut", "/page.gz", "/text8")
     mirror.answers["/wrong"] = CONTENT[:-1] + b"!"
@@ -188,17 +178,16 @@ def test_dead_and_lying_mirrors_are_passed_over(home, mirror, offer):
     mirror.cut["/cut"] = 99
     mirror.answers["/page.gz"] = b"<html>log in first</html>"
     mirror.answers["/text8"] = CONTENT
-    fetch("text8", progress=False)
+    fetch("text8")
     assert registry.contents("text8") == [CONTENT]
     assert mirror.asked == ["/gone", "/wrong", "/cut", "/page.gz", "/text8"]
 
 
-@pytest.mark.usefixtures("tidy")
 def test_where_no_mirror_has_it_one_sentence_says_what_to_do(home, mirror, offer):
     offer("/gone", "/wrong")
     mirror.answers["/wrong"] = CONTENT[:-1] + b"!"
     with pytest.raises(LabError) as caught:
-        fetch("text8", progress=False)
+        fetch("text8")
     sentence = str(caught.value)
     assert "404" in sentence
     assert "sha256" in sentence
@@ -213,12 +202,11 @@ def test_an_archive_is_downloaded_once_for_all_its_files(mirror, publish):
     members = {f"./simple-examples/data/{name}": content for name, content in zip(names, contents, strict=True)}
     mirror.answers["/simple-examples.tgz"] = tarred(members, mode="w:gz")
     publish("ptb", contents, {name: (mirror.url(f"/simple-examples.tgz#{name}"),) for name in names}, store=False)
-    assert len(fetch("ptb", progress=False)) == 3
+    assert len(fetch("ptb")) == 3
     assert registry.contents("ptb") == contents
     assert mirror.asked == ["/simple-examples.tgz"]
 
 
-@pytest.mark.usefixtures("tidy")
 def test_a_full_disk_is_said_and_changes_nothing(home, mirror, offer):
     folder = offer("/text8")
     mirror.answers["/text8"] = CONTENT
@@ -229,24 +217,17 @@ def test_a_full_disk_is_said_and_changes_nothing(home, mirror, offer):
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(CONTENT) // 2, limits[1]))
     try:
         with pytest.raises(LabError):
-            fetch("text8", progress=False)
+            fetch("text8")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)
     assert (folder / "text8").read_bytes() == b"an older copy"
 
 
-def test_a_data_folder_that_cannot_be_written_is_said(home, offer):
-    offer("/text8")
-    (home / "data").write_text("a file where the folder should be")
-    with pytest.raises(LabError, match="NLSTM_LAB_ROOT"):
-        fetch("text8", progress=False)
-
-
 @pytest.mark.parametrize("name", ["iamondb", "poetry", "enwiki2015_plain", "madsen"])
 def test_what_nobody_may_download_is_imported(home, name):
     with pytest.raises(UsageError, match=f"nlstm-lab data import {name} PATH"):
-        fetch(name, progress=False)
+        fetch(name)
 
 
 # Importing what was obtained by hand.
@@ -308,7 +289,7 @@ def test_a_folder_that_cannot_be_read_is_said(home, publish, monkeypatch):
             os.seteuid(0)
         shut.chmod(0o755)
     for refused in (located, imported):
-        assert str(refused.value).startswith(f"{shut} cannot be read: permission denied")
+        assert re.match(rf"{shut}(/qtrain5)? cannot be read: permission denied", str(refused.value))
 
 
 def test_a_single_file_is_taken_under_any_name(home, publish):
@@ -326,7 +307,7 @@ def test_wrong_bytes_of_one_file_change_none_and_are_named(home, publish, make):
     with pytest.raises(DamagedFile, match="qtest5") as refused:
         import_("poetry", place)
     assert str(place) in str(refused.value)
-    assert not left_in(home / "data")
+    assert not [path for path in (home / "data").rglob("*") if path.is_file()]
 
 
 def test_members_that_point_outside_land_where_they_belong(home, publish):

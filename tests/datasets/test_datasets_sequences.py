@@ -37,13 +37,6 @@ def digits():
     return [idx(random.integers(high, size=shape, dtype=np.uint8)) for high, shape in shapes]
 
 
-def assemble(looks):
-    """The images [B, 28, 28] back from the patches among the looks [20, B, 49] of the reading "patches"."""
-    batch = looks.shape[1]
-    patches = looks.reshape(2, 2, 5, batch, 49)[:, :, 1:].reshape(2, 2, 2, 2, batch, 7, 7)
-    return patches.permute(4, 0, 2, 5, 1, 3, 6).reshape(batch, 28, 28)
-
-
 def test_an_image_is_twenty_glimpses_in_the_papers_order(publish):
     publish("mnist", digits())
     task = MNISTGlimpses(batch_size=4).load()
@@ -57,21 +50,6 @@ def test_an_image_is_twenty_glimpses_in_the_papers_order(publish):
         expected = [square[:, ::2, ::2], square[:, :7, :7], square[:, :7, 7:], square[:, 7:, :7], square[:, 7:, 7:]]
         for k, patch in enumerate(expected):
             assert torch.equal(batch.inputs[5 * quadrant + k], patch.reshape(5, 49))
-    assert torch.equal(assemble(batch.inputs), images)
-
-
-def test_digits_in_fixed_order_are_the_files_and_a_partial_batch_may_be_dropped(publish):
-    publish("mnist", digits())
-    shuffled = MNISTGlimpses(batch_size=4).load()
-    fixed = MNISTGlimpses(batch_size=4, batch_order="fixed", last_batch="drop").load()
-    for _ in range(2):
-        (first, second), other = epoch(fixed), epoch(shuffled)
-        read = assemble(torch.cat([first.inputs, second.inputs], 1))
-        assert torch.equal(read, torch.from_numpy(np.array(fixed.images[:8])).float() / 255)
-        assert torch.cat([first.targets, second.targets]).tolist() == fixed.labels[:8].tolist()
-        assert [len(batch.targets) for batch in other] == [4, 4, 2]
-        assert not torch.equal(other[0].inputs, first.inputs)
-    assert (fixed.updates_per_epoch, shuffled.updates_per_epoch) == (2, 3)
 
 
 def test_a_batch_that_is_never_full_is_not_dropped(publish):
@@ -325,14 +303,6 @@ def test_the_split_is_the_articles_and_covers_every_sequence_once(publish):
     masks = [batch.mask for split in task.rows for batch in task.evaluate(split, "blocks")]
     assert sum(int(mask.sum()) for mask in masks) == len(text8())
     assert task.updates_per_epoch == len(epoch(task)) == len(task.rows["train"]) // 8
-
-
-def test_log_frequencies_count_the_words_that_the_loss_counts(publish):
-    publish("text8", [text8()])
-    task = Autocomplete(length=20, words=4, batch_size=8).load()
-    targets = torch.cat([batch.targets[batch.mask] for batch in task.evaluate("train", "blocks")])
-    counts = torch.bincount(targets, minlength=6).clamp(min=1)
-    torch.testing.assert_close(task.log_frequencies.exp(), counts / counts.sum())
 
 
 def test_other_symbols_than_letters_are_refused_with_the_way_out(home):
