@@ -132,8 +132,8 @@ def decode(path: Path, encoding: str, length: int | None = None) -> str:
         either = wide or f"{named}-le or {named}-be"
         raise UsageError(f"{path} is UTF-16 or UTF-32 without a byte order mark: name it with --encoding {either}")
     if 0 in data and not marked and not named.startswith(("utf-16", "utf-32")):
-        known = "is no text, or in UTF-16 or UTF-32, which --encoding names"
-        raise UsageError(f"{path} {known}: it holds the byte 0x00 (at {data.index(0)})")
+        what = f"no text (byte 0x00 at {data.index(0)}), or one in UTF-16 or UTF-32: then name it with --encoding"
+        raise UsageError(f"{path} is {'a tar archive: unpack it first' if data[257:262] == b'ustar' else what}")
     try:
         # what ends at `length` may end within a character
         text: str = decoder.decode(data, final=length is None or len(data) < length)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_datasets_files import tarred
 
 from nlstm_lab import experiments
 from nlstm_lab.datasets import corpora, files
@@ -124,8 +125,9 @@ WIDE = "The cat sat on the mat. " * 99
         (WIDE.encode() + b"\0", "utf-8", "0x00.*2376"),
         (b"%PDF-1.7\n" + bytes(range(256)) * 9, "utf-8", "is a PDF"),
         (b"\x28\xb5\x2f\xfd" + bytes(99), "utf-8", "zstd"),
-        (WIDE.encode("utf-32-le"), "utf-8", "UTF-32, which --encoding names.*0x00"),
+        (WIDE.encode("utf-32-le"), "utf-8", "0x00 at 1.*UTF-32.*--encoding"),
         ("春夏秋冬".encode("gb18030") * 99, "utf-8", r"gb18030 \(Chinese\)"),
+        (tarred({"text.txt": WIDE.encode()}), "utf-8", "is a tar archive"),
         (gzip.compress(b"a" * (files.SWOLLEN + 1)), "utf-8", "unpacks to more than 100 times"),
         (bz2.compress(WIDE.encode())[:-9], "utf-8", "truncated"),
     ],
