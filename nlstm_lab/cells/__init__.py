@@ -9,14 +9,11 @@ What these arguments mean wherever they are taken:
     hook, hooks: Called with every gate and state of a step (`Hook`), one for each layer; None for none.
     z_below, h_above, boundary: z_t [B] of the layer below, h_{t-1} [B, hidden_size] of the one above, a given z_t [B].
     batch_size: How many sequences are read side by side.
-    module: A recurrent network of `torch.nn`.
     input_size, hidden_size, num_layers: Features of x_t or the number of symbols, features of h, and layers.
     bias: Whether the gates have a bias.
     batch_first, dropout, bidirectional, proj_size, all_layers: As in `Recurrent`.
-    takes_input: Whether x_t is the network's input, whose matrix may be initialized otherwise.
-    initialization: Of the parameters: "nested_lstm", "glorot", "madsen" or "torch" (`cells.initialization`).
-    device, dtype: Where the parameters lie, and their type.
-    options: Of a network: the further arguments of its cell; of a cell: takes_input, initialization, device and dtype.
+    options: Of a network: the further arguments of its cell; of a cell: initialization ("nested_lstm", "glorot",
+        "madsen" or "torch", as `cells.base` says), device, dtype, and whether it `takes_input`, a network's.
     top: Whether no layer is above this one.
 """
 

@@ -8,11 +8,11 @@ from torch import Tensor
 
 
 def positive(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be a positive integer, not {type(value).__name__} {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be a positive integer, not {value}")
-    return value
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or value < 1:
+        kind = ValueError if whole else TypeError
+        raise kind(f"{name} must be a positive integer, not {type(value).__name__} {value!r}")
+    return value  # type: ignore[no-any-return]
 
 
 def finite(name: str, value: Any) -> float:
@@ -39,12 +39,11 @@ def checked_input(input: Any, input_size: int, like: Tensor, *forms: str) -> Ten
     if input.dtype == torch.bool or input.is_complex():
         raise TypeError(f"input must be of type {like.dtype}, or integer symbols, not {input.dtype}")
     symbols = not input.is_floating_point()
-    form = {len(form): form for form in forms}.get(input.dim() if symbols else input.dim() - 1)
-    if form is None or not (symbols or input.shape[-1] == input_size):
-        wanted = " or ".join(f"[{', '.join((*form, str(input_size)))}]" for form in forms)
-        coded = " or ".join(f"[{', '.join(form)}]" for form in forms)
-        came = f"{'integer symbols ' if symbols else ''}{list(input.shape)}"
-        raise ValueError(f"input must be {wanted} (or integer symbols {coded}), not {came}")
+    features = () if symbols else (input_size,)
+    form = next((form for form in forms if len(form) == input.dim() - len(features)), None)
+    if form is None or (features and input.shape[-1] != input_size):
+        wanted = " or ".join(f"[{', '.join((*form, *map(str, features)))}]" for form in forms)
+        raise ValueError(f"input must be {'integer symbols ' * symbols}{wanted}, not {list(input.shape)}")
     if "T" in form and input.shape[form.index("T")] == 0:
         raise ValueError(f"input must be at least one step long, not {list(input.shape)}")
     if not symbols and input.dtype != like.dtype and not autocasts(like.device):

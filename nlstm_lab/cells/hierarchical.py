@@ -120,8 +120,7 @@ class HierarchicalRNN(Multiscale):
 
     `boundaries` [T, B, num_layers - 1], laid out and if need be packed as the input, say where layer 1 (words), 2
     (phrases), ... end a segment; a segment ends only where one of the layer below does. Further shapes as in
-    `Recurrent`; h_n, c_n [num_layers, B, hidden_size], z_n [num_layers, B]. Boundaries that are not 0 or 1, or not
-    nested, are refused on a CPU alone.
+    `Recurrent`; h_n, c_n [num_layers, B, hidden_size], z_n [num_layers, B].
 
     Args:
         forget_bias: Added to the forget gate's initial bias.
@@ -149,7 +148,7 @@ class HierarchicalRNN(Multiscale):
         self, input: Tensor, boundaries: Tensor, hx: Any = None, hooks: Sequence[Hook] | None = None
     ) -> tuple[Tensor, Any, list[dict[str, Any]]]:
         """Read as `Recurrent.trace` does."""
-        return self._trace(input, hx, hooks, boundaries=self._checked(boundaries, input))
+        return super().trace(input, hx, hooks, boundaries=self._checked(boundaries, input))
 
     def _checked(self, boundaries: Any, input: Tensor) -> Tensor:
         if not isinstance(boundaries, Tensor):
@@ -157,8 +156,4 @@ class HierarchicalRNN(Multiscale):
         wanted = [*input.shape[: input.dim() - input.is_floating_point()], self.num_layers - 1]
         if list(boundaries.shape) != wanted:
             raise ValueError(f"boundaries must be {wanted}, as the input is, not {list(boundaries.shape)}")
-        # a look at values, which fake tensors have not, and for which a GPU would have to be waited for
-        seen = boundaries.device.type == "cpu" and type(boundaries) is Tensor and not torch.compiler.is_compiling()
-        if seen and (not ((boundaries == 0) | (boundaries == 1)).all() or (boundaries.diff() > 0).any()):
-            raise ValueError("boundaries must be 0 or 1, and 1 only where a segment of the layer below ends, too")
         return boundaries

@@ -144,12 +144,12 @@ class HMLSTMCell(MultiscaleCell):
         slice_rows = int(detect_from == "preactivation" and not top)
         options |= {"gate_bias": {"f": forget_bias}, "top": top, "top_down": top_down}
         super().__init__(input_size, hidden_size, bias, further_rows=slice_rows, **options)
+        choice("detect_from", detect_from, DetectFrom)
         self.boundary: Boundary = choice("boundary", boundary, Boundary)
         self.straight_through = choice("straight_through", straight_through, StraightThrough)
-        self.selection = choice("selection", selection, Selection)
-        self.detect_from = choice("detect_from", detect_from, DetectFrom)
-        self.detect_on_copy, self.threshold = detect_on_copy, threshold
-        self.gradient_limit, self.reset, self.detector_scale = gradient_limit, reset, detector_scale
+        self.selection, self.detect_on_copy = choice("selection", selection, Selection), detect_on_copy
+        self.threshold, self.gradient_limit = threshold, gradient_limit
+        self.reset, self.detector_scale = reset, detector_scale
         new: Any = {"device": self.like.device, "dtype": self.like.dtype}
         own = detect_from == "hidden" and not top
         self.weight_z = nn.Parameter(torch.empty(1, hidden_size, **new)) if own else None

@@ -34,7 +34,7 @@ class Recurrent(Module):
         dropout: The probability with which what a layer reads of the one below is zeroed, in training.
         bidirectional, proj_size: False and 0: the layers read in one direction, and h is not projected.
         all_layers: Whether the output holds every layer's h.
-        options: The further arguments of `cell_class`, which a subclass may name.
+        options: The further arguments of `cell_class`, with its defaults; of ours the documents'.
 
     Raises:
         TypeError: An argument of a wrong type, by its name; so does `forward`.
@@ -104,23 +104,30 @@ class Recurrent(Module):
 
     def forward(self, input: Tensor | PackedSequence, hx: Any = None) -> Any:
         """Read `input` from the state `hx`: the output and the last state, laid out as they are."""
-        if isinstance(input, PackedSequence):
-            return self._forward_packed(input, hx)
-        return self._forward_padded(input, hx)
+        read: Any = self._forward_packed if isinstance(input, PackedSequence) else self._forward_padded
+        return read(input, hx)
 
     def trace(
-        self, input: Tensor, hx: Any = None, hooks: Sequence[Hook] | None = None
+        self, input: Tensor, hx: Any = None, hooks: Sequence[Hook] | None = None, **beside: Any
     ) -> tuple[Tensor, Any, list[dict[str, Any]]]:
         """Read a padded or unbatched sequence by the readable step, with every gate and state of each layer by name.
 
         Args:
             hooks: One for each layer, lowest first, that sees and may replace every value at every step (`Hook`).
+            beside: What else the cells need, laid out as the input is.
 
         Returns:
             Output, last state, and a dictionary a layer, of tensors laid out as the output is, [T, B, hidden_size], by
             the names that hooks are given: what a nested memory has is called "memory.c" and so on.
         """
-        return self._trace(input, hx, hooks)
+        caches = [Cache(hook) for hook in hooks or self.num_layers * (None,)]
+        output, last = self._forward_padded(input, hx, caches, **beside)
+        unbatched = output.dim() == 2
+        layers = [
+            {name: self._returned(torch.stack(values), unbatched) for name, values in cache.values.items()}
+            for cache in caches
+        ]
+        return output, last, layers
 
     def run(self, x: Tensor, states: list[State], hooks: Sequence[Hook] | None = None) -> tuple[Tensor, list[State]]:
         """Run all layers over all steps: x [T, B, features] to output [T, B, output_size] and last states."""
@@ -161,16 +168,6 @@ class Recurrent(Module):
         beside = {name: self._turned(tensor, unbatched) for name, tensor in beside.items()}
         output, last = self.run(x, states, hooks, **beside)
         return self._returned(output, unbatched), self._pack(last, unbatched)
-
-    def _trace(self, input: Any, state: Any, hooks: Any, **beside: Any) -> tuple[Tensor, Any, list[dict[str, Any]]]:
-        caches = [Cache(hook) for hook in hooks or self.num_layers * (None,)]
-        output, last = self._forward_padded(input, state, caches, **beside)
-        unbatched = output.dim() == 2
-        layers = [
-            {name: self._returned(torch.stack(values), unbatched) for name, values in cache.values.items()}
-            for cache in caches
-        ]
-        return output, last, layers
 
     def _forward_packed(self, input: PackedSequence, state: Any, **beside: Any) -> Any:
         """Runs of steps with equally many sequences, longest first; `beside`: what else `run` needs, packed alike."""

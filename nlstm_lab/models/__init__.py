@@ -6,7 +6,6 @@ What these arguments mean wherever they are taken:
     state: Of the recurrent layers; None for zeros.
     hidden: What the readout is given, [..., num_layers * hidden_size] where it sees every layer.
     outputs: What the readout gives, [..., size]; of a constructor, that size.
-    raw: What a mixture density is made from, [..., 6 * components + 1].
     targets: What was to be predicted, [...].
     points: Offsets and pen, (dx, dy, pen up), [..., 3].
     vocabulary: The symbols in the order of their codes; None where the input is no text.

@@ -148,17 +148,14 @@ def card(name: str) -> str:
     ]
     model = ", ".join(f"{key} {value}" for key, value in config["model"].items() if value not in (None, {}, []))
     megabytes, minutes = (folder / WEIGHTS).stat().st_size / 1e6, result["seconds"] / 60
-    training = f"{_run_of(result)}, best epoch {result['best_epoch']}, {minutes:.0f} minutes, commit"
-    return "\n".join(
-        [
-            f"# {name}\n\n{known['task']}\n",
-            f"- **Network**: {model}; {result['parameters']:,} parameters, {megabytes:.1f} MB",
-            f"- **Training**: {training} {result['commit'][:12]}",
-            f"- **Data**: {data.title}: {data.origin.replace('<', '&lt;')} ({data.citation})",
-            f"- **Licence**: of the weights MIT, as the package; of the data: {data.licence}",
-            f"- **Limits**: {known['limits']}",
-            "\n| metric | read in | split | value |\n|---|---|---|---|",
-            *scores,
-            "",
-        ]
-    )
+    training = f"{_run_of(result)}, best epoch {result['best_epoch']}, {minutes:.0f} minutes"
+    lines = [
+        f"# {name}\n\n{known['task']}\n",
+        f"- **Network**: {model}; {result['parameters']:,} parameters, {megabytes:.1f} MB",
+        f"- **Training**: {training}, commit {result['commit'][:12]}",
+        f"- **Data**: {data.title}: {data.origin.replace('<', '&lt;')} ({data.citation})",
+        f"- **Licence**: of the weights MIT, as the package; of the data: {data.licence}",
+        f"- **Limits**: {known['limits']}\n",
+        "| metric | read in | split | value |\n|---|---|---|---|",
+    ]
+    return "\n".join([*lines, *scores, ""])
