@@ -1,6 +1,6 @@
 """What every task hands to training: batches, and what they are made of."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol
@@ -92,7 +92,7 @@ def split_90_5_5(order: np.ndarray, counted: str) -> dict[Split, np.ndarray]:
     return in_splits(order, (train, train + valid))
 
 
-def in_splits(values: np.ndarray, ends: Any) -> dict[Split, np.ndarray]:
+def in_splits(values: np.ndarray, ends: Sequence[int] | np.ndarray) -> dict[Split, np.ndarray]:
     """The part of each split, where they lie one after another and end there (the last at the end)."""
     return dict(zip(SPLITS, np.split(values, ends[:2]), strict=True))
 

@@ -78,19 +78,12 @@ def test_what_has_no_sha256_comes_by_https_alone():
 
 
 def test_states_follow_the_files(home, publish):
-    def state():
-        return registry.status("text8", whole=True)[0]
-
     publish("text8", [b" a text"], store=False)
-    file = home / "data" / "text8" / "text8.gz"
-    assert state() == "absent"
-    file.parent.mkdir(parents=True)
-    file.write_bytes(gzip.compress(b" a text"))
-    assert state() == "present"
-    file.write_bytes(gzip.compress(b" another"))
-    assert state() == "damaged"
-    file.write_bytes(gzip.compress(b" a text")[:-4])
-    assert state() == "damaged"
+    assert registry.status("text8", whole=True)[0] == "absent"
+    whole = gzip.compress(b" a text")
+    for content, state in ((whole, "present"), (gzip.compress(b" another"), "damaged"), (whole[:-4], "damaged")):
+        folder(home / "data", {"text8/text8.gz": content})
+        assert registry.status("text8", whole=True)[0] == state
 
 
 def test_the_folder_that_the_environment_names_comes_first(home, publish, monkeypatch):
