@@ -92,12 +92,8 @@ def sentence_frame(data: Mapping[str, xr.Dataset], at: int, scale: Scale = "row"
         raise UsageError(f"there is no position {at}: the text has the positions 0 to {length - 1}")
     frames = []
     for name in in_order(data):
-        row = data[name].isel(time=at)
-        start = int(row["window"])
-        values = np.append(np.zeros(start), row["connectivity"])[:length]
-        values = np.append(values, np.zeros(length - len(values)))
         about = {"model": name, "time": range(length), "symbol": data[name]["symbol"]}
-        frames.append(pd.DataFrame(about | {"connectivity": values}))
+        frames.append(pd.DataFrame(about | {"connectivity": data[name]["connectivity"][at]}))
     frame = pd.concat(frames, ignore_index=True)
     size = frame["connectivity"].abs()
     largest = size.groupby(frame["model"]).transform("max") if scale == "row" else size.max()

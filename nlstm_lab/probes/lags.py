@@ -6,10 +6,8 @@ connectivities are shares of their own sum.
 """
 
 import copy
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -35,6 +33,7 @@ from nlstm_lab.statistics import bootstrap
 Mode = Literal["l2", "gradient_x_input"]
 Target = Literal["true", "predicted"]
 NO_CODE = -1
+LARGEST = 1000  # characters, whose matrix a browser holds whole
 CHUNK = 50  # targets side by side: bounds the memory
 TOP = 3  # words that the article shows for every position
 LAGS = 100  # characters back in a lag profile
@@ -52,9 +51,7 @@ def connectivity(
     target: Target = "true",
     given: str | None = None,
     mode: Mode = "l2",
-    unknown: reading.Unknown = "refuse",
     at: Iterable[int] | None = None,
-    window: int = reading.LONGEST,
     done: Callable[[int], object] | None = None,
 ) -> xr.Dataset:
     """Compute the connectivity of every position of `text` to every earlier one, from a zero state.
@@ -66,20 +63,18 @@ def connectivity(
         given: That word.
         mode: "l2", the norm that the article writes (its code returns the sum of squares); or "gradient_x_input", which
             has signs.
-        unknown: What happens to characters outside the vocabulary: "refuse" or "map" (an accented letter counts once).
         at: The positions whose connectivity is computed (NaN elsewhere); None for all, and none at all costs a reading.
-        window: Longer texts are read in pieces of at most so many characters, each from a zero state, with a warning.
         done: Called with how many positions were computed, instead of a progress bar; may raise to end it.
 
     Returns:
-        Dimensions time, source (places in the window of a position) and rank. `connectivity` (time, source), exactly 0
-        beyond the position itself, NaN where it was not computed or the target has no code; `prediction` and
-        `probability` (time, rank), the three likeliest words; `p` (time), the target's. Coordinates (time): symbol (as
-        given), read (as read), target, word, known (characters of the word that are known), word_start and window
-        (where the word and the window start).
+        Dimensions time, source and rank. `connectivity` (time, source), exactly 0 beyond the position itself, NaN where
+        it was not computed or the target has no code; `prediction` and `probability` (time, rank), the three likeliest
+        words; `p` (time), the target's. Coordinates (time): symbol, target, word, known (characters of the word that
+        are known) and word_start (where the word starts).
 
     Raises:
-        UsageError: The text is empty, a character, word or mode is unknown, or the network is not autoregressive.
+        UsageError: The text is empty or longer than 1,000 characters, a character, word or mode is unknown, or the
+            network does not predict at every character.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("autocomplete_gru", scale="small").model()
@@ -87,66 +82,42 @@ def connectivity(
     >>> result.connectivity.shape, bool(result.connectivity[4, 5:].fillna(0).any())  # nothing depends on the future
     ((28, 28), False)
     """
-    codes, read = reading.encode_leniently(reading.vocabulary_of(model), text, unknown)
-    text = reading.composed(text, unknown)
+    reading.vocabulary_of(model)
+    codes, said = reading.encode(model, reading.string(text)), reading.words_of(text)
     for name, value, kind in (("mode", mode, Mode), ("target", target, Target)):
         if value not in get_args(kind):
             raise UsageError(f"{name} must be one of {', '.join(map(repr, get_args(kind)))}, not {value!r}")
     places, T = np.arange(len(text)) if at is None else np.array([*at], int), len(text)
+    if T > LARGEST:
+        raise UsageError(f"text must be of at most {LARGEST} characters, not {T}: the work grows with the square")
     if strange := [int(place) for place in places if not 0 <= place < T]:
         raise UsageError(f"at must be positions from 0 to {T - 1}, not {strange[0]}")
-    if len(pieces := windows(read, window)) > 1:
-        warnings.warn(
-            f"a text of {T} characters is read in {len(pieces)} windows of at most {window}, each from a zero state: "
-            "no connectivity reaches across them",
-            stacklevel=2,
-        )
-    said = reading.words_of(read)
-    true, found = [*read[1:], ""] if model.words is None else said.word, []  # the next character, or the word
     shown: dict[str, Any] = {"delay": 2, "leave": False, "unit": " characters", "disable": done is not None}
     with reading.evaluating(model), tqdm(total=len(places), **shown) as bar:
-        for start, stop in pieces:
-            heard = vectors_of(model, codes[start:stop].to(model.device))
-            with torch.inference_mode():
-                logits = model.readout(model.recurrent(*(tensor.unsqueeze(1) for tensor in heard))[0].squeeze(1))
-            names, p = reading.outputs_of(model, logits.shape[-1]), torch.softmax(logits.double(), -1).cpu().numpy()
-            top = likeliest(logits, names, TOP)
-            asked = true[start:stop] if target == "true" else [row[0].word for row in top]
-            known = {name: code for code, name in enumerate(names)}
-            wanted = np.array([known.get(name, NO_CODE) for name in asked])
-            if given is not None:
-                wanted[:] = reading.code_of(model, given, len(names), "given")
-            here = np.where(np.isin(np.arange(start, stop), places), wanted, NO_CODE)
-            data = {
-                "connectivity": (("time", "source"), _matrix(model, mode, heard, here, done or bar.update)),
-                "prediction": (("time", "rank"), np.array([[each.word for each in row] for row in top], dtype=object)),
-                "probability": (("time", "rank"), np.array([[each.probability for each in row] for row in top])),
-                "p": ("time", np.where(wanted < 0, np.nan, p[np.arange(len(p)), wanted])),
-            }
-            coords = {"target": [names[code] if code >= 0 else "" for code in wanted], "window": [start] * len(p)}
-            found.append(xr.Dataset(data, {name: ("time", values) for name, values in coords.items()}))
-    widest = max(one.sizes["source"] for one in found)  # a shorter window has no later sources: 0, as in the future
-    whole = xr.concat([one.pad(source=(0, widest - one.sizes["source"]), constant_values=0) for one in found], "time")
-    about: dict[str, Any] = {
-        "symbol": list(text),
-        "read": list(read),
-        "word": said.word,
-        "word_start": said.start,
-        "known": said.known,
+        heard = vectors_of(model, codes)
+        with torch.inference_mode():
+            logits = model.readout(model.recurrent(*(tensor.unsqueeze(1) for tensor in heard))[0].squeeze(1))
+        names, p = reading.outputs_of(model, logits.shape[-1]), torch.softmax(logits.double(), -1).cpu().numpy()
+        top = likeliest(logits, names, TOP)
+        true = [*text[1:], ""] if model.words is None else said.word  # the next character, or the word
+        known = {name: code for code, name in enumerate(names)}
+        wanted = np.array(
+            [known.get(name, NO_CODE) for name in (true if target == "true" else [row[0].word for row in top])]
+        )
+        if given is not None:
+            wanted[:] = reading.code_of(model, given, len(names), "given")
+        here = np.where(np.isin(np.arange(T), places), wanted, NO_CODE)
+        values = _matrix(model, mode, heard, here, done or bar.update)
+    data = {
+        "connectivity": (("time", "source"), values),
+        "prediction": (("time", "rank"), np.array([[each.word for each in row] for row in top], dtype=object)),
+        "probability": (("time", "rank"), np.array([[each.probability for each in row] for row in top])),
+        "p": ("time", np.where(wanted < 0, np.nan, p[np.arange(T), wanted])),
     }
-    whole = whole.assign_coords({name: ("time", values) for name, values in about.items()} | {"time": np.arange(T)})
-    return whole.assign_attrs(model=model.name, mode=mode, windows=len(pieces))
-
-
-def windows(text: str, longest: int) -> list[tuple[int, int]]:
-    """Consecutive pieces (start, stop) of at most `longest` characters, cut before a space where there is one."""
-    if longest < 1:
-        raise UsageError(f"window must be at least one character, not {longest}")
-    cuts = [0]
-    while len(text) - cuts[-1] > longest:
-        space = text.rfind(" ", cuts[-1] + 1, cuts[-1] + longest + 1)
-        cuts.append(space if space > 0 else cuts[-1] + longest)
-    return list(pairwise([*cuts, len(text)]))
+    about = {"symbol": list(text), "word": said.word, "word_start": said.start, "known": said.known}
+    about["target"] = [names[code] if code >= 0 else "" for code in wanted]
+    coords = {name: ("time", values) for name, values in about.items()} | {"time": np.arange(T)}
+    return xr.Dataset(data, coords, {"model": model.name, "mode": mode})
 
 
 def _matrix(
@@ -181,7 +152,7 @@ def shares(data: xr.Dataset) -> pd.DataFrame:
     (characters of the word), lag, share of the position's sum, and whether the source is inside the word, from the
     space before it on."""
     values = np.abs(data["connectivity"].values)
-    total, lag = values.sum(1), (data["time"] - data["window"]).values[:, None] - np.arange(values.shape[1])
+    total, lag = values.sum(1), np.arange(len(values))[:, None] - np.arange(len(values))
     t, s = np.nonzero((total > 0)[:, None] & (lag >= 0))
     frame = pd.DataFrame(
         {"time": t, "known": data["known"].values[t], "lag": lag[t, s], "share": values[t, s] / total[t]}

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 from numbers import Integral
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -29,7 +29,6 @@ MANY = 100  # names, of more of which a message lists none
 LONGEST = 200  # characters of the article's sequences, the longest that its networks were trained on
 Text = str | Tensor | NDArray[Any]  # characters, or their codes [T], or vectors [T, features]
 Texts = Text | list[Text] | tuple[Text, ...]  # several are read side by side, of whatever lengths
-Unknown = Literal["refuse", "map"]
 
 
 @contextmanager
@@ -175,23 +174,6 @@ def code_of(model: Network, target: Any, size: int, name: str = "target") -> int
     return names.index(target)
 
 
-def encode_leniently(vocabulary: Vocabulary, text: str, unknown: Unknown = "refuse") -> tuple[Tensor, str]:
-    """Codes [T] of `text`, and the text that is read: characters outside the vocabulary are refused, or mapped to their
-    lower case, their base letter or, as text8's rules do, a space."""
-    if unknown not in get_args(Unknown):
-        raise UsageError(f"unknown must be one of {', '.join(map(repr, get_args(Unknown)))}, not {unknown!r}")
-    if not (read := composed(text, unknown)):
-        raise UsageError("the text is empty: a probe needs at least one character")
-    if unknown == "map":
-        read = "".join(_nearest(character, vocabulary) for character in read)
-    return vocabulary.encode(read), read
-
-
-def composed(text: str, unknown: Unknown) -> str:
-    """The text; where characters are mapped, in NFC: otherwise a combining mark would be a space, and split a word."""
-    return unicodedata.normalize("NFC", string(text)) if unknown == "map" else string(text)
-
-
 def string(text: Any) -> str:
     """A text that must be a string; UsageError where it is none."""
     if not isinstance(text, str):
@@ -199,12 +181,18 @@ def string(text: Any) -> str:
     return text
 
 
-def _nearest(character: str, vocabulary: Vocabulary) -> str:
-    base = unicodedata.normalize("NFKD", character)[0]
-    for candidate in (character, character.lower(), base, base.lower(), " "):
-        if candidate in vocabulary.symbols:
-            return candidate
-    return character  # `Vocabulary.encode` refuses it, and says what there is
+def mapped_to(vocabulary: Vocabulary, text: str) -> str:
+    """A text of known characters alone: in NFC, as otherwise a combining mark would be a space, and of an unknown one
+    its lower case, its base letter or, as text8's rules do, a space."""
+    read = ""
+    for character in unicodedata.normalize("NFC", string(text)):
+        base = unicodedata.normalize("NFKD", character)[0]
+        near = (character, character.lower(), base, base.lower(), " ")
+        read += next((each for each in near if each in vocabulary.symbols), character)
+    if not read:
+        raise UsageError("the text is empty: a probe needs at least one character")
+    vocabulary.encode(read)  # refuses what is near to none
+    return read
 
 
 def mapped(model: Network, text: str) -> str:
@@ -213,7 +201,7 @@ def mapped(model: Network, text: str) -> str:
     Raises:
         UsageError: The text is empty, or has a character that is near to none.
     """
-    return encode_leniently(vocabulary_of(model), text, "map")[1]
+    return mapped_to(vocabulary_of(model), text)
 
 
 @cache
@@ -324,7 +312,6 @@ def states_at(model: Network, codes: Tensor, moments: Sequence[int]) -> Any:
     states: dict[int, Any] = {}
     state, start = None, 0
     for moment in sorted(set(moments)):
-        for x in codes[start:moment, None].split(CHUNK):
-            state = model.recurrent(*model.recurrent_arguments(x), state)[1]
+        state = model.recurrent(*model.recurrent_arguments(codes[start:moment, None]), state)[1]
         states[moment], start = state, moment
     return batched([states[moment] for moment in moments])

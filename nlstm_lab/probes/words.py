@@ -39,18 +39,14 @@ class Completer:
     Of a long text the last words within 200 characters are read, from a zero state. Where reading starts moves on by
     half of that, so that it seldom moves. The network must not change meanwhile: a new one needs a new Completer.
 
-    Args:
-        unknown: What happens to characters outside the vocabulary: "refuse" or "map".
-
     >>> import nlstm_lab as lab
     >>> completer = Completer(lab.runs.load("autocomplete_gru", scale="small").model())
     >>> [word for word, probability in completer("the united stat")][:2]
     ['states', 'state']
     """
 
-    def __init__(self, model: Network, *, unknown: wording.Unknown = "refuse") -> None:
-        self.model, self.unknown = model, unknown
-        self.vocabulary = wording.vocabulary_of(model)
+    def __init__(self, model: Network) -> None:
+        self.model, self.vocabulary = model, wording.vocabulary_of(model)
         self._after = lru_cache(REMEMBERED)(self._read)
 
     def __call__(self, text: str, k: int = 3) -> list[Completion]:
@@ -60,8 +56,7 @@ class Completer:
         """
         if k < 1:
             raise UsageError(f"k must be a positive number of words, not {k}")
-        text = wording.composed(text, self.unknown)
-        if not text or (self.model.words is not None and not text.startswith(" ")):
+        if not wording.string(text) or (self.model.words is not None and not text.startswith(" ")):
             text = f" {text}"
         half = wording.LONGEST // 2
         start = max(-(-(len(text) - wording.LONGEST) // half) * half, 0)
@@ -75,8 +70,7 @@ class Completer:
     def _read(self, text: str) -> tuple[Tensor, Any]:
         """h after the last character, [1, hidden_size], and the state, on from where the text without it ended."""
         state = self._after(text[:-1])[1] if len(text) > 1 else None
-        codes, _ = wording.encode_leniently(self.vocabulary, text[-1], self.unknown)
-        given = self.model.recurrent_arguments(codes[:, None].to(self.model.device))
+        given = self.model.recurrent_arguments(wording.encode(self.model, text[-1])[:, None])
         output, state = self.model.recurrent(*given, state)
         return output[-1], state
 
@@ -149,7 +143,7 @@ def repetition(model: Network, texts: Sequence[str] | Sequences) -> pd.DataFrame
 
 def _readings(model: Network, texts: Sequence[str]) -> Iterator[tuple[wording.Words, Array, Array]]:
     """A text's words, whether the network knows each position's [T], and where it is suggested [T, TOPS]."""
-    vocabulary = wording.vocabulary_of(model)
+    wording.vocabulary_of(model)
     if model.words is None:
         raise UsageError(f"{model.name or 'this network'} predicts no words: take one that does")
     if not texts or not all(0 < len(wording.string(text)) <= wording.LONGEST for text in texts):
@@ -157,9 +151,9 @@ def _readings(model: Network, texts: Sequence[str]) -> Iterator[tuple[wording.Wo
     codes = {name: code for code, name in enumerate(model.words)}
     for start in range(0, len(texts), BATCH):
         batch = texts[start : start + BATCH]
-        encoded = [wording.encode_leniently(vocabulary, text)[0] for text in batch]
+        encoded = [wording.encode(model, text) for text in batch]
         with reading(model):  # what comes after a text's end changes nothing before it
-            logits = model(torch.nn.utils.rnn.pad_sequence(encoded).to(model.device))[0]
+            logits = model(torch.nn.utils.rnn.pad_sequence(encoded))[0]
             names = wording.outputs_of(model, logits.shape[-1])
             top = likeliest_codes(logits, names, TOPS)[1].cpu().numpy()
         for column, text in enumerate(batch):

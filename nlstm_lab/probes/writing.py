@@ -14,7 +14,7 @@ from nlstm_lab.datasets.words import PADDING, UNKNOWN
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.edits import Edits, Plan
-from nlstm_lab.probes.reading import encode_leniently, reading, vocabulary_of
+from nlstm_lab.probes.reading import encode, reading, string, vocabulary_of
 from nlstm_lab.probes.records import ensure
 from nlstm_lab.probes.segmentation import boundaries, described, from_rows, rows_of
 
@@ -48,7 +48,7 @@ def continued(
         raise UsageError(f"{model.name or 'this network'} predicts words; a text is continued by the next character")
     generator = torch.Generator().manual_seed(seed)
     nothing = torch.tensor([vocabulary.symbols.index(symbol) for symbol in NO_SYMBOLS if symbol in vocabulary.symbols])
-    codes, state = encode_leniently(vocabulary, text)[0].unsqueeze(1).to(model.device), None
+    codes, state = encode(model, string(text)).unsqueeze(1), None
     plan = Plan(model, (len(codes) + length - 1, 1), edits or {})
     drawn: list[int] = []
     first = plan.first

@@ -3,10 +3,10 @@
 
 const DECADES = 4; // of a logarithmic scale: what is weaker is as good as nothing
 
-/** What position t depends on, from the first character of its window up to itself; null where nothing was computed. */
-function connectivityRow({ shares, largest, wide }, k, t, length, first) {
+/** What position t depends on, up to itself; null where nothing was computed. */
+function connectivityRow({ shares, largest, wide }, k, t, length) {
   const row = k * length + t, most = largest[row];
-  return Number.isNaN(most) ? null : shares.slice(row * wide, row * wide + t - first + 1).map((share) => share * most);
+  return Number.isNaN(most) ? null : shares.slice(row * wide, row * wide + t + 1).map((share) => share * most);
 }
 
 const largestOf = (values) => (values ? values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) : 0);
@@ -51,8 +51,6 @@ function render(lab) {
   const lock = toggle("Lock", lab.get("locked"), (value) => hold(value));
   const bar = legend("", scale("strength", 1));
   const hint = make("p", { class: "nl-quiet" });
-  const windows = make("p");
-  lab.note(windows);
   const own = make("textarea", { rows: 2, spellcheck: "false" });
   const read = button("Read it", () => ask({ text: own.value }));
   const yours = make("details", { class: "nl-yours" }, make("summary", {}, "Another text"), labelled("What the networks read", own), read);
@@ -122,17 +120,15 @@ function render(lab) {
   let rows = [];
   /** The number at the cursor; where that is the shared character itself, the strongest one. */
   function sentenceOf(k) {
-    const values = rows[k], first = about.window[lab.get("at")];
+    const values = rows[k];
     if (!values) return "";
     const largest = largestOf(values);
     if (largest === 0) return "depends on nothing";
     const reading = lab.get("locked") && cursor !== lab.get("at");
-    const source = reading ? cursor - first : values.findIndex((value) => Math.abs(value) === largest);
-    const place = source + first;
+    const place = reading ? cursor : values.findIndex((value) => Math.abs(value) === largest);
     if (reading && place > lab.get("at")) return `${nameOf(place)} comes after it: 0`;
-    if (reading && source < 0) return `${nameOf(place)} lies in another window`;
-    const share = percent(Math.abs(values[source]) / largest);
-    const what = `${nameOf(place)}, ${back(place)}: ${number(values[source])}`;
+    const share = percent(Math.abs(values[place]) / largest);
+    const what = `${nameOf(place)}, ${back(place)}: ${number(values[place])}`;
     return reading ? `${what}, ${share} of its largest` : `strongest: ${what}`;
   }
 
@@ -152,8 +148,6 @@ function render(lab) {
     word.value = lab.get("word");
     own.value = lab.get("text");
     which.hidden = lab.get("target") !== "given";
-    windows.hidden = about.windows < 2;
-    windows.textContent = `The text is read in ${about.windows} windows of at most ${about.longest} characters, each from a zero state: nothing depends on a character of another window.`;
     draw();
   }
 
@@ -168,15 +162,15 @@ function render(lab) {
 
   function draw() {
     if (!matrix) return;
-    const at = lab.get("at"), first = about.window[at], held = lab.get("locked");
-    rows = facets.map(({ k }) => connectivityRow(matrix, k, at, about.symbols.length, first));
+    const at = lab.get("at"), held = lab.get("locked");
+    rows = facets.map(({ k }) => connectivityRow(matrix, k, at, about.symbols.length));
     const shades = shadesOf(rows, lab.get("scale"));
     const signed = rows.some((values) => values?.some((value) => value < 0));
     const colours = scale(signed ? "diverging" : "strength", 1);
     for (const { k, head, number: line, text } of facets) {
       text.paint((t) => ({
-        shade: shades[k] && t >= first && t <= at ? colours.shade(shades[k][t - first]) : "",
-        mark: t === at ? "at" : t > at || t < first ? "beyond" : "",
+        shade: shades[k] && t <= at ? colours.shade(shades[k][t]) : "",
+        mark: t === at ? "at" : t > at ? "beyond" : "",
       }));
       text.select(cursor);
       const { predictions, probabilities } = about.networks[k];

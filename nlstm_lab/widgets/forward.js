@@ -1,6 +1,6 @@
 // The forward pass of small networks in a page: LSTM layers and Nested LSTMs of two memories, equations 1 to 15 of
 // Nested LSTMs, over one-hot characters. What a text is read as, and the labels of its characters, follow the library's
-// `encode_leniently`, `labels`, `liveness` and `contrast`.
+// `mapped_to`, `labels`, `liveness` and `contrast`.
 
 const LIKELIEST = 5, LONGEST = 1000;
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));

@@ -13,7 +13,7 @@ from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.figures.style import look
 from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import encode, encode_leniently, predicts_symbols
+from nlstm_lab.probes.reading import encode, mapped_to, predicts_symbols
 from nlstm_lab.runs import Run
 from nlstm_lab.runs.tables import run_columns
 from nlstm_lab.widgets import pages
@@ -138,7 +138,7 @@ def _reads(network: Network) -> bool:
 
 def leniently(vocabulary: Vocabulary, text: str, longest: int = LONGEST) -> tuple[str, str]:
     """The text as it is read, and what was changed for that: characters that are not known, and its length."""
-    read = encode_leniently(vocabulary, text[:longest], "map")[1]
+    read = mapped_to(vocabulary, text[:longest])
     shortened = f"shortened to {longest:,} characters" if len(text) > longest else ""
     return read, "; ".join(filter(None, [noticed(text[:longest], read), shortened]))
 

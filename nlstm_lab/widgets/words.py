@@ -1,6 +1,6 @@
 """AutocompleteDemo and ConnectivityExplorer: networks that predict words, side by side (Madsen's article)."""
 
-import warnings
+import unicodedata
 from collections.abc import Mapping
 from functools import partial
 from itertools import product
@@ -18,16 +18,15 @@ from nlstm_lab.figures.plots import subplots
 from nlstm_lab.figures.saving import LIVE, attach
 from nlstm_lab.figures.style import MONO, PAGE, in_order, look
 from nlstm_lab.models import Network
-from nlstm_lab.probes.lags import Mode, connectivity
-from nlstm_lab.probes.reading import LONGEST, encode_leniently
+from nlstm_lab.probes.lags import LARGEST, Mode, connectivity
+from nlstm_lab.probes.reading import LONGEST, mapped_to, vocabulary_of
 from nlstm_lab.probes.words import Completer
 from nlstm_lab.runs import Run
 from nlstm_lab.widgets.base import LabWidget, Step, clamped, quietly
-from nlstm_lab.widgets.reading import noticed
+from nlstm_lab.widgets.reading import leniently
 
 SHOWN = 90  # characters of the text, its last, above a figure of completions
 WORDS = 5  # that each network shows
-LARGEST = 1000  # characters of a window: what a browser holds whole
 TARGETS = {"true": "the true word", "predicted": "the likeliest word", "given": "one word"}
 MODES = {"l2": "size of the gradient", "gradient_x_input": "gradient times input"}
 Given = Mapping[str, Network | Run]  # by model ("gru", "lstm", "nlstm", ...)
@@ -70,7 +69,7 @@ class AutocompleteDemo(LabWidget):
     text, at = Unicode(), Int()  # what stands before the caret is read
 
     def __init__(self, networks: Given, text: str = "the study of gram") -> None:
-        self.completers = {name: Completer(one, unknown="map") for name, one in _networks(self, networks).items()}
+        self.completers = {name: Completer(one) for name, one in _networks(self, networks).items()}
         # `whole`: whether words, not characters, are predicted
         shown = [_looks(name) | {"whole": each.model.words is not None} for name, each in self.completers.items()]
         super().__init__(text=text, at=len(text), compared=shown, longest=LONGEST)
@@ -81,13 +80,8 @@ class AutocompleteDemo(LabWidget):
 
     def _complete(self, text: str) -> list[dict[str, Any]]:
         """Of each network the text as it was read, and words with their probabilities."""
-        return [
-            {
-                "read": encode_leniently(completer.vocabulary, text, "map")[1] if text else "",
-                "words": [[word, round(p, 5)] for word, p in completer(text, WORDS)],
-            }
-            for completer in self.completers.values()
-        ]
+        each = [(one, mapped_to(one.vocabulary, text) if text else "") for one in self.completers.values()]
+        return [{"read": read, "words": [[word, round(p, 5)] for word, p in one(read, WORDS)]} for one, read in each]
 
     def draw(self) -> Figure:
         found = zip(self.completers, self.suggestions, strict=True)
@@ -116,7 +110,7 @@ class AutocompleteDemo(LabWidget):
 class ConnectivityExplorer(LabWidget):
     """One sentence read by several networks: point at a character, and see what its prediction depends on.
 
-    Another target or mode is computed when it is first chosen. Texts above `LARGEST` characters are read in windows. A
+    Another target or mode is computed when it is first chosen. A text is shortened to `LARGEST` characters. A
     link [...](#connectivity-WORD) in the notebook's text selects the first letter of that word; -2 behind it that of
     the second one, and -2-3 its third letter.
 
@@ -163,14 +157,13 @@ class ConnectivityExplorer(LabWidget):
         super().__init__(text=text, target=target, word=word, mode=mode, scale=scale, at=place)
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
-        data = self._read(given, step)
-        windows = max(int(one.attrs["windows"]) for one in data.values())
-        read = ["".join(map(str, one["read"].values)) for one in data.values()]
+        about = described(self._read(given, step))
+        read = [leniently(vocabulary_of(one), given["text"], LARGEST)[1] for one in self.networks.values()]
         return {
-            "about": {**described(data), "windows": windows, "longest": LARGEST, "targets": TARGETS, "modes": MODES},
+            "about": {**about, "targets": TARGETS, "modes": MODES},
             "matrices": self._matrices(),
-            "notice": "; ".join(filter(None, dict.fromkeys(noticed(given["text"], each) for each in read))),
-            **clamped(self, at=len(read[0]) - 1),
+            "notice": "; ".join(filter(None, dict.fromkeys(read))),
+            **clamped(self, at=len(about["symbols"]) - 1),
         }
 
     def _read(self, given: dict[str, Any], step: Step = quietly) -> dict[str, xr.Dataset]:
@@ -181,19 +174,20 @@ class ConnectivityExplorer(LabWidget):
             if target == "given" and not given["word"]:
                 raise UsageError("which word is the target? type it into the field beside the target")
             asked: dict[str, Any] = {"given": given["word"]} if target == "given" else {"target": target}
-            asked |= {"mode": mode, "unknown": "map", "window": LARGEST}
             read: list[int] = []
 
             def done(name: str, positions: int) -> None:
                 read.append(positions)
                 step(
-                    sum(read) / len(text) / len(self.networks), f"{look(name).label}: {TARGETS[target]}, {MODES[mode]}"
+                    sum(read) / len(symbols[1]) / len(self.networks),
+                    f"{look(name).label}: {TARGETS[target]}, {MODES[mode]}",
                 )
 
-            with warnings.catch_warnings():  # the widget itself tells of windows
-                warnings.simplefilter("ignore", UserWarning)
-                each = self.networks.items()
-                found = {name: connectivity(one, text, done=partial(done, name), **asked) for name, one in each}
+            found, symbols = {}, ("time", [*unicodedata.normalize("NFC", text[:LARGEST])])  # what was typed is shown
+            for name, one in self.networks.items():
+                heard = mapped_to(vocabulary_of(one), text[:LARGEST])
+                data = connectivity(one, heard, mode=mode, done=partial(done, name), **asked)
+                found[name] = data.assign_coords(symbol=symbols)
             self._measured = {other: one for other, one in self._measured.items() if other[0] == text} | {key: found}
         return self._measured[key]
 
@@ -226,7 +220,7 @@ def described(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
         }
         for name, one in data.items()
     ]
-    places = {name: first[name].values.tolist() for name in ("word", "known", "window")}
+    places = {name: first[name].values.tolist() for name in ("word", "known")}
     return {"symbols": first["symbol"].values.tolist(), **places, "networks": networks}
 
 

@@ -18,7 +18,7 @@ def measured(strength=1.0, text=TEXT):
     lag = np.subtract.outer(np.arange(len(text)), np.arange(len(text)))
     values = np.where(lag >= 0, strength * 0.5 ** np.maximum(lag, 0), 0)
     shown = np.tile(np.array(["grammar", "great", "good"], dtype=object), (len(text), 1))
-    along = {"symbol": list(text), "target": ["grammar"] * len(text), "window": np.zeros(len(text), int)}
+    along = {"symbol": list(text), "target": ["grammar"] * len(text)}
     return xr.Dataset(
         {
             "connectivity": (("time", "source"), values),
@@ -44,14 +44,6 @@ def test_shades_are_relative_to_a_networks_own_largest_to_all_or_logarithmic():
     assert whole.loc[10].tolist() == [1, 0.01]
     assert log.loc[10].tolist() == pytest.approx([1, 0.5])  # two of four decades
     assert log.loc[9, "gru"] == pytest.approx(1 + np.log10(0.5) / 4)
-
-
-def test_a_later_window_starts_where_it_starts():
-    data = measured()
-    data["window"] = ("time", np.where(np.arange(len(TEXT)) < 10, 0, 10))
-    frame = figures.data(connectivity_sentence({"gru": data}, 12)).set_index("time")["connectivity"]
-    assert frame[10] == data["connectivity"].values[12, 0]
-    assert not frame[:9].any()
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ def network(hidden_size=9, words=WORDS, vocabulary=ALPHABET):
     return model.double()
 
 
-def complete(model, text, k=3, **how):
-    return Completer(model, **how)(text, k)
+def complete(model, text, k=3):
+    return Completer(model)(text, k)
 
 
 def test_it_gives_the_likeliest_words_with_their_probabilities():
@@ -45,7 +45,6 @@ def test_any_prefix_will_do():
     model = network()
     assert complete(model, "") == complete(model, " ")
     assert complete(model, "bad") == complete(model, " bad")
-    assert complete(model, "Bäd", unknown="map") == complete(model, "bad")
     characters = network(words=ALPHABET.symbols)
     assert [each.word for each in complete(characters, "ab c", k=8)] != []
     assert complete(characters, "ab c", k=8) != complete(characters, " c", k=8)
@@ -120,15 +119,6 @@ def test_what_is_no_character_is_never_drawn():
     with torch.no_grad():
         model.readout.bias.copy_(torch.tensor([50.0, 0, 0]))
     assert "\0" not in continued(model, " a", 20)
-
-
-def test_an_accent_that_is_typed_on_its_own_belongs_to_its_letter():
-    completer = Completer(network(), unknown="map")
-    for text in (" f", " fa", " fa\u0301", " fa\u0301c"):
-        result = completer(text)
-    plain = complete(network(), " fac")
-    assert [each.word for each in result] == [each.word for each in plain]
-    assert [each.probability for each in result] == pytest.approx([each.probability for each in plain])
 
 
 @pytest.fixture

@@ -9,9 +9,8 @@ import torch
 from nlstm_lab.cells import fast
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.models import Interface, ModelConfig, build
-from nlstm_lab.probes import connectivity
-from nlstm_lab.probes.lags import windows
-from nlstm_lab.probes.reading import encode_leniently, words_of
+from nlstm_lab.probes import connectivity, mapped
+from nlstm_lab.probes.reading import words_of
 
 ALPHABET = Vocabulary(tuple(" abcdefg"))
 WORDS = ("<eos>", "<unknown>", "bad", "cafe", "dad", "face")
@@ -88,18 +87,6 @@ def test_targets_are_the_true_word_the_predicted_one_or_a_given_one():
     assert np.isnan(following["connectivity"].values[-1]).all()
 
 
-def test_a_long_text_is_read_in_windows_and_says_so():
-    model, text = network(words=True), TEXT + " dad"
-    with pytest.warns(UserWarning, match="window"):
-        whole = connectivity(model, text, window=10)
-    assert whole.attrs["windows"] == 2
-    for start, stop in windows(text, 10):
-        part = connectivity(model, text[start:stop])["connectivity"].values
-        np.testing.assert_allclose(whole["connectivity"].values[start:stop, : stop - start], part, atol=1e-14)
-        assert not whole["connectivity"].values[start:stop, stop - start :].any()
-    assert set(whole["window"].values.tolist()) == {0, 9}
-
-
 def test_it_is_taken_in_eval_mode_without_cudnn_and_leaves_the_network_as_it_was():
     model, seen = network("lstm", words=True), []
     expected = connectivity(model, TEXT)
@@ -118,13 +105,9 @@ def test_it_is_taken_in_eval_mode_without_cudnn_and_leaves_the_network_as_it_was
     np.testing.assert_array_equal(found["connectivity"], expected["connectivity"])
 
 
-def test_characters_outside_the_vocabulary_are_refused_or_mapped():
+def test_an_unknown_character_is_mapped_to_its_nearest_and_an_accent_belongs_to_its_letter():
     model = network(words=True)
-    mapped = connectivity(model, " Café", unknown="map")
-    assert ("".join(mapped["symbol"].values), "".join(mapped["read"].values)) == (" Café", " cafe")
-    same = connectivity(model, " cafe")
-    np.testing.assert_array_equal(mapped["connectivity"], same["connectivity"])
-    assert encode_leniently(ALPHABET, "a-b", "map")[1] == "a b"
+    assert [mapped(model, text) for text in (" Café", " cafe\u0301", "a-b")] == [" cafe", " cafe", "a b"]
 
 
 def test_only_what_is_asked_for_is_computed():

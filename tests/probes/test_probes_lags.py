@@ -14,11 +14,10 @@ from nlstm_lab.probes.lags import SMALLEST, connectivity_lags, gradient_by_dista
 from nlstm_lab.probes.reading import words_of
 
 
-def given(values, text, window=None):
+def given(values, text):
     """A dataset as `connectivity` returns it, around known values."""
     words, length = words_of(text), len(text)
-    window = np.zeros(length, int) if window is None else window
-    along = {"word": words.word, "word_start": words.start, "known": words.known, "window": window}
+    along = {"word": words.word, "word_start": words.start, "known": words.known}
     shown = np.tile(np.array(["it", "of", "a"], dtype=object), (length, 1))
     return xr.Dataset(
         {
@@ -41,15 +40,10 @@ def positions(data):
     return frame.groupby("time").agg({"known": "first", "share": "sum", "mean_lag": "sum", "share_in_word": "sum"})
 
 
-@pytest.mark.parametrize("window", [None, np.repeat([0, 3], 3)])
-def test_equal_connectivity_reaches_half_way_back(window):
-    values = 7 * np.tril(np.ones((6, 6)))
-    rows = positions(given(values if window is None else np.vstack([values[:3, :3]] * 2), TEXT, window))
-    reach = np.arange(6) if window is None else np.arange(6) % 3  # windows are measured from their own start
-    assert rows["mean_lag"].tolist() == pytest.approx(reach / 2)
-    assert rows["share_in_word"].tolist() == pytest.approx(
-        [1, 1, 1, 1 / 4, 2 / 5, 1 / 2] if window is None else [1] * 6
-    )
+def test_equal_connectivity_reaches_half_way_back():
+    rows = positions(given(7 * np.tril(np.ones((6, 6))), TEXT))
+    assert rows["mean_lag"].tolist() == pytest.approx(np.arange(6) / 2)
+    assert rows["share_in_word"].tolist() == pytest.approx([1, 1, 1, 1 / 4, 2 / 5, 1 / 2])
     assert rows["known"].tolist() == [0, 1, 2, 0, 1, 2]
 
 

@@ -14,7 +14,7 @@ from nlstm_lab.probes import context_accuracy
 from nlstm_lab.probes.boundary_scores import agreement, text_truths
 from nlstm_lab.probes.decoding import labels
 from nlstm_lab.probes.lags import gradient_by_distance
-from nlstm_lab.probes.reading import encode_leniently
+from nlstm_lab.probes.reading import mapped_to
 from nlstm_lab.runs import histories
 
 NAN, INFINITE = float("nan"), float("inf")
@@ -133,12 +133,11 @@ REFUSED = [
     (connectivity, {"given": "fece"}, "'fece'.*'face'"),
     (connectivity, {"mode": "l1"}, "mode"),
     (connectivity, {"target": "best"}, "target"),
-    (connectivity, {"unknown": "drop"}, "unknown"),
-    (connectivity, {"window": 0}, "window"),
+    (connectivity, {"text": " bad" * 300}, "1000"),
     (connectivity, {"at": [9]}, "9"),
     (connectivity, {"of": {"per_sequence": True}}, "sequence"),
     (connectivity, {"of": {"vocabulary": False}}, "vocabulary"),
-    (lambda network, text: encode_leniently(Vocabulary(("a", "b")), "a-b", "map"), {}, "'-'"),
+    (lambda network, text: mapped_to(Vocabulary(("a", "b")), "a-b"), {}, "'-'"),
     (boundaries, {"threshold": 0.0}, "threshold"),
     (boundaries, {"threshold": 1.0}, "threshold"),
     (boundaries, {"threshold": NAN}, "threshold"),
