@@ -178,9 +178,9 @@ class Cell(Module, ABC):
         """Return a flat state as users see it: h alone, or the tuple (h, c)."""
         return state if len(state) > 1 else state[0]
 
-    def unpack(self, state: Any) -> State:
-        """Return what users hand in as a flat state."""
-        return tuple(state) if isinstance(state, tuple | list) else (state,)
+    def unpack(self, state: State) -> State:
+        """Return the parts that users hand in as a flat state."""
+        return state
 
     def completed(self, state: Any, dim: int) -> Any:
         """Add to the `state` of users what they may leave out; several memories lie along `dim` of its second part."""

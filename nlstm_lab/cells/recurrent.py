@@ -211,10 +211,7 @@ class Recurrent(Module):
         first = self.cells[0]
         state = first.completed(state, 1)
         tensors = checked_state(state, self._pack(zeros, unbatched), first.part_names or first.state_names)
-        states = [
-            cell.unpack(tuple(tensor[k] for tensor in tensors) if len(tensors) > 1 else tensors[0][k])
-            for k, cell in enumerate(self.cells)
-        ]
+        states = [cell.unpack(tuple(tensor[k] for tensor in tensors)) for k, cell in enumerate(self.cells)]
         return _rows(states, None) if unbatched else states
 
     def _pack(self, states: list[State], unbatched: bool) -> Any:

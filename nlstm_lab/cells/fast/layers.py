@@ -1,7 +1,7 @@
 """The stages of the layers that the one unroll computes: Nested LSTMs of any depth (1 is the LSTM), and HM-LSTMs."""
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ from torch import Tensor
 from nlstm_lab.cells.base import State, gates, product
 from nlstm_lab.cells.fast import is_uniform, sparse
 from nlstm_lab.cells.fast.computing import exact_kernels, product_type
-from nlstm_lab.cells.fast.unrolled import Plan, Stage, Tensors, pays, unrolled
+from nlstm_lab.cells.fast.unrolled import Stage, Tensors, pays, unrolled
 from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell, Kind, act
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.nested import Addition, NestedLSTMCell
@@ -71,18 +71,18 @@ def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Te
             gives = {**{f"c {j}": H for j in reversed(range(k + 1))}, "h": H}
             stages.append(Stage(leave, kind, factor, (*takes, *(f"o {j}" for j in reversed(range(k)))), gives))
     weights = [cell.weight_hh, *(torch.cat((level.weight_ih, level.weight_hh), 1) for level in chain[1:])]
-    carried = ("h", *(f"c {k}" for k in range(last + 1)))
-    plan = Plan.of(stages, carried, ("h",), trained, (), like=state[0])
+    dtype = product_type(state[0])
 
     def share(x: Tensor) -> Tensor:
-        """`cell.project(x)`, a product of the plan's type."""
-        if x.dtype == plan.dtype or not x.is_floating_point():
+        """`cell.project(x)`, a product of the fast path's type."""
+        if x.dtype == dtype or not x.is_floating_point():
             return cell.project(x)
-        found = product(x.to(plan.dtype), cell.weight_ih.to(plan.dtype)).to(x.dtype)
+        found = product(x.to(dtype), cell.weight_ih.to(dtype)).to(x.dtype)
         return found if cell.bias is None else found + cell.bias
 
+    first = dict(zip(("h", *(f"c {k}" for k in range(last + 1))), state, strict=True))
     source = cell.weight_ih, cell.bias
-    (hidden,), ended = unrolled(plan, share, x, source, state, weights, trained.values())
+    (hidden,), ended = unrolled(stages, ["h"], first, weights, trained, x, share, source)
     return hidden, tuple(ended)
 
 
@@ -103,22 +103,15 @@ def unroll_lstm(cell: LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State]
     return hidden, (h[0], c[0])
 
 
-class Names(NamedTuple):
-    """What the function of a layer takes and gives, and the layer's kind."""
-
-    takes: tuple[str, ...]
-    gives: tuple[str, ...]
-    kind: Kind
-
-
-def step(names: Names, product: Tensor, *tensors: Tensor) -> Tensors:
-    """`act` by names; gives also up, what the layer above reads of h, and down, what the layer below does later."""
-    taken: dict[str, Any] = dict(zip(names.takes, tensors, strict=True))
+def step(names: tuple[tuple[str, ...], tuple[str, ...], Kind], product: Tensor, *tensors: Tensor) -> Tensors:
+    """`act` by the names of what it takes and gives: also up, what the layer above reads, and down, the layer below."""
+    takes, gives, kind = names
+    taken: dict[str, Any] = dict(zip(takes, tensors, strict=True))
     below = taken.setdefault("below", torch.ones_like(taken["flush"]))
     copy = (1 - taken["flush"]) * (1 - below)
-    h, c, z, z_tilde = act(names.kind, product, **taken, copy=copy)
+    h, c, z, z_tilde = act(kind, product, **taken, copy=copy)
     given = {"h": h, "c": c, "z": z, "z_tilde": z_tilde, "down": below * h, "up": z * h}
-    return tuple(given[name] for name in names.gives)
+    return tuple(given[name] for name in gives)
 
 
 def unroll_hmlstm(
@@ -140,24 +133,24 @@ def unroll_hmlstm(
     trained = {f"{name} {k}": value for k, cell in enumerate(cells) for name, value in cell.pointwise().items()}
     products = [(cell.weight_hh, cell.weight_ih if k else None, cell.weight_th) for k, cell in enumerate(cells)]
     weights = [torch.cat([weight for weight in three if weight is not None], 1) for three in products]
-    heard = [k for k in range(count - 1) if cells[k].weight_th is not None]  # layers that read the one above
-    carried = [f"{name} {k}" for k in range(count) for name in ("h", "c", "z")] + [f"down {k}" for k in heard]
-    wanted = [f"h {k}" for k in range(0 if unit.all_layers else count - 1, count)]
-    wanted += [f"{name} {k}" for name in ("z", "z_tilde") for k in range(count)]
+    first: dict[str, Tensor] = {}
+    for k, (h, c, z) in enumerate(states):
+        first |= {f"h {k}": h, f"c {k}": c, f"z {k}": z[:, None]}
+    for k in range(count - 1):
+        if cells[k].weight_th is not None:  # it reads the layer above
+            first[f"down {k}"] = first[f"z {k}"] * first[f"h {k + 1}"]
+    outputs = [f"h {k}" for k in range(0 if unit.all_layers else count - 1, count)]
+    outputs += [f"{name} {k}" for name in ("z", "z_tilde") for k in range(count)]
     sampled = [f"chance {k}" for k in range(count - 1) if cells[0].boundary == "sample"]
-    constants = ("slope", *sampled) if count > 1 else ()
-    stages = tuple(_stage(cells, k) for k in range(count))
-    plan = Plan.of(stages, carried, wanted, trained, constants, like=states[0][0])
-    first = [part if part.dim() == 2 else part[:, None] for state in states for part in state]
-    first += [states[k][2][:, None] * states[k + 1][0] for k in heard]
+    constants = ["slope", *sampled] if count > 1 else []
 
-    def given(source: Tensor) -> list[Tensor]:
-        T, B = source.shape[:2]  # as `torch.bernoulli` draws, step by step and layer by layer
-        draws = source.new_empty(T, count - 1, B, 1).uniform_().unbind(1) if sampled else ()
+    def given(share: Tensor) -> list[Tensor]:
+        T, B = share.shape[:2]  # as `torch.bernoulli` draws, step by step and layer by layer
+        draws = share.new_empty(T, count - 1, B, 1).uniform_().unbind(1) if sampled else ()
         return [*([cells[0].slope.expand(T)] if constants else []), *draws]
 
-    source = cells[0].weight_ih, None
-    found, last = unrolled(plan, cells[0].project, x, source, first, weights, trained.values(), given)
+    stages, project, source = [_stage(cells, k) for k in range(count)], cells[0].project, (cells[0].weight_ih, None)
+    found, last = unrolled(stages, outputs, first, weights, trained, x, project, source, constants, given)
     hidden, found = found[: -2 * count], found[-2 * count :]
     z, z_tilde = (torch.stack([part[..., 0] for part in found[at : at + count]], 1) for at in (0, count))
     states = [(last[3 * k], last[3 * k + 1], last[3 * k + 2][:, 0]) for k in range(count)]
@@ -175,5 +168,5 @@ def _stage(cells: list[HMLSTMCell], k: int) -> Stage:
     if k and cells[k - 1].weight_th is not None:
         gives |= {f"down {k - 1}": size}
     factor = (f"h {k}", *([f"up {k - 1}"] if k else []), *([f"down {k}"] if cell.weight_th is not None else []))
-    names = Names(tuple(takes), tuple(name.split()[0] for name in gives), cell.kind())
+    names = tuple(takes), tuple(name.split()[0] for name in gives), cell.kind()
     return Stage(step, names, factor, tuple(takes.values()), gives)

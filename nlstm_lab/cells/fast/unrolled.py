@@ -8,7 +8,7 @@ one product over all of them, and that of a function is autograd's of the one ca
 
 import functools
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -46,12 +46,6 @@ class Plan(NamedTuple):
     compile: bool
     keep: bool  # for the backward
 
-    @classmethod
-    def of(cls, stages: Sequence[Stage], *names: Iterable[str], like: Tensor) -> "Plan":
-        """Of stages and the names of values that are carried, returned, trained and constant; now, for h as `like`."""
-        now = product_type(like), computing.wanted(like.device), torch.is_grad_enabled()
-        return cls(tuple(stages), *map(tuple, names), *now)  # type: ignore[arg-type, call-arg]
-
     def parts(self, tensors: Sequence[Tensor]) -> list[dict[Any, Tensor]]:
         """The first values, the weight of each stage, the parameters and the constants, by name; the rest unnamed."""
         rest = iter(tensors)
@@ -79,27 +73,32 @@ def pays(h: Tensor) -> bool:
 
 
 def unrolled(
-    plan: Plan,
-    project: Callable[[Tensor], Tensor],
-    x: Tensor,
-    source: tuple[Tensor, Tensor | None],
-    first: Sequence[Tensor],
+    stages: Sequence[Stage],
+    outputs: Sequence[str],
+    first: dict[str, Tensor],
     weights: Sequence[Tensor],
-    trained: Iterable[Tensor],
-    constants: Callable[[Tensor], Sequence[Tensor]] = lambda share: (),
+    trained: dict[str, Tensor],
+    x: Tensor,
+    project: Callable[[Tensor], Tensor],
+    source: tuple[Tensor, Tensor | None],
+    constants: Sequence[str] = (),
+    given: Callable[[Tensor], Sequence[Tensor]] = lambda share: (),
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """The outputs of all steps of a plan, x [T, B, features] or symbols [T, B], and the last values.
+    """The outputs of all steps, x [T, B, features] or symbols [T, B], and the last values of those that are carried.
 
-    `project` makes of x its share [T, B, rows] of the first product, by weight and bias of the `source`; `first` are
-    values before the first step; `constants` makes of that share what has no gradient.
+    `first` are these before the first step. `project` makes of x its share [T, B, rows] of the first product, by weight
+    and bias of the `source`; `given` makes of that share the `constants`, which have no gradient.
     """
-    pieces, last, parameters = [], [*first], [*weights, *trained]
-    for piece in [x] if plan.keep else x.split(UNSAVED_STEPS):
+    like, names = next(iter(first.values())), (tuple(first), tuple(outputs), tuple(trained), tuple(constants))
+    keep = torch.is_grad_enabled()
+    plan = Plan(tuple(stages), *names, product_type(like), computing.wanted(like.device), keep)
+    pieces, last = [], [*first.values()]
+    for piece in [x] if keep else x.split(UNSAVED_STEPS):
         share = project(piece)
-        given = share, piece, *source, *last, *parameters, *constants(share)
-        found = Unrolled.apply(plan, *given)  # type: ignore[no-untyped-call]
-        pieces.append(found[: len(plan.outputs)])
-        last = list(found[len(plan.outputs) :])
+        tensors = share, piece, *source, *last, *weights, *trained.values(), *given(share)
+        found = Unrolled.apply(plan, *tensors)  # type: ignore[no-untyped-call]
+        pieces.append(found[: len(outputs)])
+        last = list(found[len(outputs) :])
     return [*pieces[0]] if len(pieces) == 1 else [*map(torch.cat, zip(*pieces, strict=True))], last
 
 
