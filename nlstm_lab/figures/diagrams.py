@@ -10,12 +10,11 @@ from typing import NamedTuple
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
-from nlstm_lab.figures.sheets import CANDIDATE, GATE, INK, PLAIN, RADIUS, Point, Sheet
+from nlstm_lab.figures.sheets import CANDIDATE, GATE, INK, PLAIN, Point, Sheet
 from nlstm_lab.figures.style import COLUMN, PAGE, look, styled
 
 CELL, OUTER, INNER = look("cell").colour, look("outer").colour, look("inner").colour
 THICK = 1.7
-HALF = 0.11  # half the height of a box
 
 
 @styled
@@ -39,31 +38,27 @@ def unit_diagrams(width: float = PAGE) -> Figure:
 def _lstm(sheet: Sheet) -> None:
     """Equations 1 to 6."""
     sheet.next()
-    x, y, right = 0.5, 0.0, 2.95
-    end, level = _inner(sheet, x, y, right, CELL, "")
-    sheet.wire([(x + 0.1, y + 0.15), (x + 0.4, y + 0.15)], arrow=False)
-    sheet.text(x + 0.06, y + 0.15, "$x_t, h_{t-1}$", align="right")
-    sheet.wire([(end + RADIUS, level), (right, level)])
-    sheet.text(right + 0.04, level, "$h_t$", align="left")
+    end = _inner(sheet, 0.5, 0, 2.95, CELL, "")
+    sheet.wires([(0.6, 0.15), (0.9, 0.15)], arrow=False)
+    sheet.text(0.56, 0.15, "$x_t, h_{t-1}$", align="right")
+    sheet.wires([end, (2.95, end[1])])
+    sheet.text(2.99, end[1], "$h_t$", align="left")
 
 
-def _inner(sheet: Sheet, x: float, y: float, right: float, colour: str, tilde: str) -> tuple[float, float]:
+def _inner(sheet: Sheet, x: float, y: float, right: float, colour: str, tilde: str) -> Point:
     """An LSTM's gates and memory, its bus at y + 0.15; where its output is."""
     f, i, g, o, end = (x + place for place in (0.4, 0.85, 1.25, 1.65, 2.1))
     bus, gates, product, memory = (y + place for place in (0.15, 0.5, 1.02, 1.45))
     _gates(sheet, bus, gates, {f: "f", i: "i", g: "g", o: "o"}, tilde)
-    _memory(sheet, [(x - 0.15, memory), (f, memory), (g, memory), (right, memory)], colour)
-    for place in ((f, memory), (g, product)):
-        sheet.operation(*place, "×")
-    sheet.wire([(f, gates + HALF), (f, memory - RADIUS)])
-    sheet.wire([(i, gates + HALF), (i, product), (g - RADIUS, product)])
-    sheet.wire([(g, gates + HALF), (g, product - RADIUS)])
-    sheet.wire([(g, product + RADIUS), (g, memory - RADIUS)])
+    sheet.operation(f, memory, "×")
     sheet.operation(g, memory, "+")
+    sheet.wires(*pairwise([(x - 0.15, memory), (f, memory), (g, memory), (right, memory)]), colour=colour, width=THICK)
+    _written(sheet, f, i, g, gates, product, memory)
+    sheet.wires([(g, product), (g, memory)])
     symbol = rf"{tilde}{{c}}"
     sheet.text(x - 0.18, memory, f"${symbol}_{{t-1}}$", align="right")
     sheet.text(right + 0.04, memory, f"${symbol}_t$", align="left")
-    return end, _output(sheet, end, memory, o, gates)
+    return _output(sheet, end, memory, o, gates)
 
 
 def _nested(sheet: Sheet) -> None:
@@ -72,94 +67,80 @@ def _nested(sheet: Sheet) -> None:
     f, i, g, o, end, right = 0.72, 1.1, 1.5, 2.35, 2.86, 3.0
     bus, gates, product, above = 0.12, 0.46, 0.98, 1.5
     _gates(sheet, bus, gates, {f: "f", i: "i", g: "g", o: "o"}, identity=True)
-    sheet.wire([(0.5, bus), (f, bus)], arrow=False)
+    sheet.wires([(0.5, bus), (f, bus)], arrow=False)
     sheet.text(0.46, bus, "$x_t, h_{t-1}$", align="right")
     sheet.frame(0.5, above - 0.14, 2.2, 1.86, "#eef4f9", INNER)
     sheet.text(0.6, above + 1.6, "inner LSTM", align="left", colour=INNER)
     # the outer memory after its forget gate (the inner hidden state), and what is written to it (the inner input)
-    sheet.text(0.32, product, "$c_{t-1}$", align="right")
-    sheet.wire([(0.35, product), (f - RADIUS, product)], OUTER, THICK)
     sheet.operation(f, product, "×")
-    sheet.wire([(f, gates + HALF), (f, product - RADIUS)])
-    sheet.wire([(f, product + RADIUS), (f, above)], OUTER, THICK, arrow=False)
+    _written(sheet, f, i, g, gates, product, product)
+    sheet.text(0.32, product, "$c_{t-1}$", align="right")
+    sheet.wires([(0.35, product), (f, product)], colour=OUTER, width=THICK)
+    sheet.wires([(f, product), (f, above)], colour=OUTER, width=THICK, arrow=False)
+    sheet.wires([(g, product), (g, above)], [(f, above), (0.82, above)], arrow=False)
     sheet.text(f + 0.05, product + 0.25, r"$\tilde{h}_{t-1}$", align="left")
-    sheet.operation(g, product, "×")
-    sheet.wire([(i, gates + HALF), (i, product), (g - RADIUS, product)])
-    sheet.wire([(g, gates + HALF), (g, product - RADIUS)])
-    sheet.wire([(g, product + RADIUS), (g, above)], arrow=False)
     sheet.text(g + 0.05, product + 0.25, r"$\tilde{x}_t$", align="left")
-    sheet.wire([(f, above), (0.82, above)], arrow=False)
-    inside, out = _inner(sheet, 0.42, above - 0.15, right - 0.1, INNER, r"\tilde")
+    out = _inner(sheet, 0.42, above - 0.15, right - 0.1, INNER, r"\tilde")
     # its output is the outer memory (equation 15)
-    sheet.wire([(inside + RADIUS, out), (right, out)], OUTER, THICK)
-    sheet.text(3.2, out + 0.14, r"$\tilde{h}_t = c_t$", align="right")
-    sheet.text(right + 0.04, out, "$c_t$", align="left")
-    level = _output(sheet, end, out, o, gates)
-    sheet.wire([(end + RADIUS, level), (right + 0.06, level)])
-    sheet.text(right + 0.1, level, "$h_t$", align="left")
+    sheet.wires([out, (right, out[1])], colour=OUTER, width=THICK)
+    sheet.text(3.2, out[1] + 0.14, r"$\tilde{h}_t = c_t$", align="right")
+    sheet.text(right + 0.04, out[1], "$c_t$", align="left")
+    hidden = _output(sheet, end, out[1], o, gates)
+    sheet.wires([hidden, (right + 0.06, hidden[1])])
+    sheet.text(right + 0.1, hidden[1], "$h_t$", align="left")
 
 
 def _gru(sheet: Sheet) -> None:
     """The article's equations: the reset stands before the matrix; h itself is the memory."""
     sheet.next()
-    x, y = 0.5, 0.0
-    u, r, g = x + 0.45, x + 1.05, x + 2.0
-    bus, gates, product, memory = (y + place for place in (0.15, 0.5, 1.02, 1.45))
+    u, r, g = 0.95, 1.55, 2.5
+    bus, gates, reset, product, memory = 0.15, 0.5, 0.82, 1.02, 1.45
     _gates(sheet, bus, gates, {u: "u", r: "r"})
-    sheet.wire([(x + 0.1, bus), (u, bus)], arrow=False)
-    sheet.text(x + 0.06, bus, "$x_t, h_{t-1}$", align="right")
+    sheet.wires([(0.6, bus), (u, bus)], arrow=False)
+    sheet.text(0.56, bus, "$x_t, h_{t-1}$", align="right")
     sheet.box(g, gates, "tanh", CANDIDATE)
     sheet.text(g + 0.2, gates + 0.2, "$g_t$")
-    sheet.wire([(g, bus), (g, gates - HALF)])
     sheet.text(g + 0.06, bus, "$x_t$", align="left")
-    _memory(sheet, [(x - 0.05, memory), (u, memory), (g, memory), (x + 2.45, memory)], look("gru").colour)
-    sheet.operation(u, memory, "×")
-    sheet.wire([(u, gates + HALF), (u, memory - RADIUS)])
-    sheet.wire([(u, product), (x + 1.36, product)])
-    sheet.box(x + 1.5, product, "1−", PLAIN, width=0.27)
-    sheet.wire([(x + 1.635, product), (g - RADIUS, product)])
-    sheet.operation(g, product, "×")
-    sheet.operation(g, memory, "+")
-    sheet.wire([(g, gates + HALF), (g, product - RADIUS)])
-    sheet.wire([(g, product + RADIUS), (g, memory - RADIUS)])
-    reset = gates + 0.32
-    sheet.operation(r, reset, "×")
-    sheet.wire([(r, gates + HALF), (r, reset - RADIUS)])
-    sheet.wire([(r - 0.22, reset), (r - RADIUS, reset)])
+    sheet.box(2.0, product, "1−", PLAIN, width=0.27)
+    for place, sign in (((u, memory), "×"), ((g, product), "×"), ((g, memory), "+"), ((r, reset), "×")):
+        sheet.operation(*place, sign)
+    ends = [(0.45, memory), (u, memory), (g, memory), (2.95, memory)]
+    sheet.wires(*pairwise(ends), colour=look("gru").colour, width=THICK)
+    sheet.wires([(u, gates), (u, memory)], [(u, product), (2.0, product)], [(2.0, product), (g, product)])
+    sheet.wires([(g, bus), (g, gates)], [(g, gates), (g, product)], [(g, product), (g, memory)])
+    sheet.wires([(r, gates), (r, reset)], [(r - 0.22, reset), (r, reset)])
+    sheet.wires([(r, reset), (2.05, reset), (2.05, gates), (g, gates)])
     sheet.text(r - 0.23, reset + 0.01, "$h_{t-1}$", align="right")
-    sheet.wire([(r + RADIUS, reset), (x + 1.55, reset), (x + 1.55, gates), (g - 0.16, gates)])
-    sheet.text(x - 0.09, memory, "$h_{t-1}$", align="right")
-    sheet.text(x + 2.49, memory, "$h_t$", align="left")
+    sheet.text(0.41, memory, "$h_{t-1}$", align="right")
+    sheet.text(2.99, memory, "$h_t$", align="left")
 
 
 def _gates(
     sheet: Sheet, bus: float, row: float, names: dict[float, str], tilde: str = "", identity: bool = False
 ) -> None:
     """Gates and candidate in a row above the bus that brings all of them the same input."""
-    sheet.wire([(min(names), bus), (max(names), bus)], arrow=False)
+    sheet.wires([(min(names), bus), (max(names), bus)], arrow=False)
     for place, name in names.items():
         candidate = name == "g"
         sheet.box(place, row, ("id" if identity else "tanh") if candidate else "σ", CANDIDATE if candidate else GATE)
-        sheet.wire([(place, bus), (place, row - HALF)])
+        sheet.wires([(place, bus), (place, row)])
         sheet.text(place + 0.11, row + 0.185, rf"${tilde}{{{name}}}_t$")
 
 
-def _memory(sheet: Sheet, points: list[Point], colour: str) -> None:
-    """A thick wire from the left that stops at every operation on its way."""
-    for k, (start, end) in enumerate(pairwise(points)):
-        before, behind = RADIUS if k else 0, RADIUS if k < len(points) - 2 else 0
-        sheet.wire([(start[0] + before, start[1]), (end[0] - behind, end[1])], colour, THICK)
+def _written(sheet: Sheet, f: float, i: float, g: float, gates: float, product: float, memory: float) -> None:
+    """The forget gate up to the memory, and i * g."""
+    sheet.operation(g, product, "×")
+    sheet.wires([(f, gates), (f, memory)], [(i, gates), (i, product), (g, product)], [(g, gates), (g, product)])
 
 
-def _output(sheet: Sheet, x: float, memory: float, gate: float, gates: float) -> float:
-    """h = o * tanh(c): down from the memory to the product with the output gate (equation 6), whose height it is."""
+def _output(sheet: Sheet, x: float, memory: float, gate: float, gates: float) -> Point:
+    """h = o * tanh(c): down from the memory to the product with the output gate (equation 6), where it is."""
     level = gates + 0.28
-    sheet.wire([(x, memory), (x, level + 0.44)])
     sheet.box(x, level + 0.36, "tanh", PLAIN, height=0.18)
-    sheet.wire([(x, level + 0.27), (x, level + RADIUS)])
-    sheet.wire([(gate, gates + HALF), (gate, level), (x - RADIUS, level)])
     sheet.operation(x, level, "×")
-    return level
+    sheet.wires([(x, memory), (x, level + 0.36)], [(x, level + 0.36), (x, level)])
+    sheet.wires([(gate, gates), (gate, level), (x, level)])
+    return x, level
 
 
 STEP, ROW, NODE = 0.55, 0.56, 0.155  # inches between times and between states, and a state's radius

@@ -8,7 +8,7 @@ from typing import Literal
 
 from matplotlib.figure import Figure
 
-from nlstm_lab.figures.sheets import CANDIDATE, GATE, INK, PLAIN, RADIUS, Sheet
+from nlstm_lab.figures.sheets import CANDIDATE, GATE, INK, PLAIN, Sheet
 from nlstm_lab.figures.style import OPERATIONS, PAGE, styled
 
 COPY, UPDATE, FLUSH = (OPERATIONS[name].colour for name in ("COPY", "UPDATE", "FLUSH"))
@@ -31,11 +31,7 @@ def hierarchical_architectures(width: float = PAGE) -> Figure:
     sheet.text(0.1, 1.6, "(a) HRNN: the ends of words are given", align="left")
     _unrolled(sheet, TEXT, WORDS, "given")
     sheet.next()
-    for x, y, colour, words in (
-        (0.1, 0.38, UPDATE, "UPDATE"),
-        (1.2, 0.38, QUIET, "COPY"),
-        (0.1, 0.2, FLUSH, "FLUSH:"),
-    ):
+    for x, y, colour, words in ((0.1, 0.38, UPDATE, "UPDATE"), (1.2, 0.38, QUIET, "COPY"), (0.1, 0.2, FLUSH, "FLUSH:")):
         sheet.arrow((x, y), (x + 0.26, y), colour, 1.1, dashes=DOTS if colour == QUIET else "-")
         sheet.text(x + 0.32, y, words, align="left")
     sheet.text(0.84, 0.2, "in (a) from the layer above alone,", align="left")
@@ -57,7 +53,7 @@ def _unrolled(sheet: Sheet, text: str, z: Sequence[Sequence[int]], kind: Kind) -
     for t, symbol in enumerate(text):
         across = x + t * STEP
         sheet.text(across, y - 0.4, symbol.replace("_", "␣"))
-        sheet.wire([(across, y - 0.29), (across, y - NODE)])
+        sheet.wires([(across, y - 0.29), (across, y - NODE)])
         for k, ends in enumerate(layers):
             up = y + k * LAYER
             heard = k == 0 or layers[k - 1][t] == 1
@@ -103,75 +99,66 @@ def _gating(sheet: Sheet) -> None:
     )
     for x, state, weights, boundary in inputs:
         sheet.text(x, 0.32, state)
-        sheet.wire([(x, 0.44), (x, 0.54)])
         sheet.box(x, 0.65, weights, GATE, width=0.42)
+        sheet.wires([(x, 0.44), (x, 0.65)])
         if boundary:
             sheet.operation(x, 0.95, "×")
-            sheet.wire([(x, 0.76), (x, 0.95 - RADIUS)])
-            sheet.wire([(x - 0.3, 0.95), (x - RADIUS, 0.95)], FLUSH if "t-1" in boundary else UPDATE)
+            sheet.wires([(x, 0.65), (x, 0.95)])
+            sheet.wires([(x - 0.3, 0.95), (x, 0.95)], colour=FLUSH if "t-1" in boundary else UPDATE)
             sheet.text(x - 0.32, 0.95, boundary, align="right")
-        sheet.wire([(x, 0.95 + RADIUS if boundary else 0.76), (x, bus)], arrow=False)
+        sheet.wires([(x, 0.95 if boundary else 0.65), (x, bus)], arrow=False)
     sheet.text(detector, 0.95, "$b^{\\ell}$")
-    sheet.wire([(detector, 1.04), (detector, bus)], arrow=False)
+    sheet.wires([(detector, 1.04), (detector, bus)], [(0.75, bus), (detector, bus)], arrow=False)
     names = {0.75: ("σ", "f"), 1.2: ("σ", "i"), 1.65: ("tanh", "g"), 2.1: ("σ", "o")}
-    sheet.wire([(0.75, bus), (detector, bus)], arrow=False)
     for x, (function, name) in (names | {detector: ("hard σ", r"\tilde{z}")}).items():
         wide = 0.42 if x == detector else 0.32
         sheet.box(x, gates, function, CANDIDATE if name == "g" else PLAIN, width=wide)
-        sheet.wire([(x, bus), (x, gates - 0.11)])
+        sheet.wires([(x, bus), (x, gates)])
         sheet.text(x + 0.06, gates + 0.2, rf"${name}_t^{{\ell}}$", align="left")
     sheet.text(0.1, 0.08, r"hard σ of a sum $s$: $\max(0,\,\min(1,\,(a\,s+1)/2))$, slope $a$", align="left")
-    _choice(sheet, names, gates + 0.11, detector)
-    sheet.wire([(detector, gates + 0.11), (detector, 1.94)])
+    _choice(sheet, names, gates, detector)
     sheet.box(detector, 2.05, "> 0.5", PLAIN, width=0.42)
-    sheet.wire([(detector, 2.16), (detector, 2.78), (2.9, 2.78)])
+    sheet.wires([(detector, gates), (detector, 2.05)], [(detector, 2.05), (detector, 2.78), (2.9, 2.78)])
     sheet.text(2.95, 2.78, r"$z_t^{\ell}$", align="left")
 
 
-def _choice(sheet: Sheet, gates: Iterable[float], top: float, detector: float) -> None:
+def _choice(sheet: Sheet, places: Iterable[float], gates: float, detector: float) -> None:
     """Equations 2 and 3: which of three cells it is, and the hidden state."""
-    for x in gates:
-        sheet.wire([(x, top), (x, 2.3)])
+    sheet.wires(*([(x, gates), (x, 2.3)] for x in places))
     sheet.frame(0.6, 2.3, 1.75, 0.86, "#f7f7f7", INK)
-    rows = ((UPDATE, "UPDATE", r"$c=f\,c_{t-1}+i\,g$"), (QUIET, "COPY", r"$c=c_{t-1},\ h=h_{t-1}$"),
+    rows = ((UPDATE, "UPDATE", r"$c=f\,c_{t-1}+i\,g$"), ("#707070", "COPY", r"$c=c_{t-1},\ h=h_{t-1}$"),
             (FLUSH, "FLUSH", r"$c=i\,g$"), (INK, "", r"$h=o\,\tanh\,c$, unless COPY"))  # fmt: skip
     for k, (colour, name, words) in enumerate(rows):
         y = 3.04 - 0.19 * k
-        sheet.text(0.67, y, name, align="left", colour=colour if colour != QUIET else "#707070")
+        sheet.text(0.67, y, name, align="left", colour=colour)
         sheet.text(1.13 if name else 0.67, y, words, align="left")
     past = ((3.04, r"$c_{t-1}^{\ell}$"), (2.84, r"$h_{t-1}^{\ell}$"), (2.62, r"$z_{t-1}^{\ell},$"))
     for y, words in past:
         sheet.text(0.38, y, words, align="right")
-        sheet.wire([(0.41, y), (0.6, y)])
+        sheet.wires([(0.41, y), (0.6, y)])
     sheet.text(0.38, 2.42, r"$z_t^{\ell-1}$", align="right")
-    sheet.wire([(2.35, 3.0), (2.9, 3.0)])
     sheet.text(2.95, 3.0, r"$c_t^{\ell}$", align="left")
-    sheet.wire([(2.35, 2.5), (detector - BRIDGE, 2.5)], arrow=False)  # it passes behind the detector's wire
-    sheet.wire([(detector + BRIDGE, 2.5), (2.9, 2.5)])
+    sheet.wires([(2.35, 2.5), (detector - BRIDGE, 2.5)], arrow=False)  # it passes behind the detector's wire
+    sheet.wires([(2.35, 3.0), (2.9, 3.0)], [(detector + BRIDGE, 2.5), (2.9, 2.5)])
     sheet.text(2.95, 2.5, r"$h_t^{\ell}$", align="left")
 
 
 def _output(sheet: Sheet) -> None:
     """Equations 11 and 12, and the softmax."""
     places = left, middle, right = (0.85, 1.65, 2.45)
-    for k, x in enumerate(places, 1):
-        sheet.text(x, 0.12, f"$h_t^{k}$")
-        sheet.wire([(x, 0.22), (x, 0.85 - RADIUS)])
-        sheet.operation(x, 0.85, "×")
-        sheet.box(x - 0.26, 0.58, "σ", GATE, width=0.22, height=0.18)
-        sheet.text(x - 0.34, 0.8, f"$g_t^{k}$")
-        sheet.wire([(x - 0.26, 0.67), (x - 0.26, 0.85), (x - RADIUS, 0.85)])
-        sheet.wire([(x - 0.26, 0.36), (x - 0.26, 0.49)])
-        sheet.wire([(x, 0.85 + RADIUS), (x, 1.16)])
-        sheet.box(x, 1.27, f"$W_{k}^e$", GATE, width=0.34)
-        sheet.wire([(x, 1.38), (x, 1.68), (middle + (k - 2) * RADIUS, 1.68)]
-                   if k != 2 else [(x, 1.38), (x, 1.68 - RADIUS)])  # fmt: skip
-    sheet.wire([(left - 0.26, 0.36), (right, 0.36)], arrow=False)  # each gate sees all layers
     sheet.operation(middle, 1.68, "+")
-    sheet.wire([(middle, 1.68 + RADIUS), (middle, 1.96)])
+    for k, x in enumerate(places, 1):
+        gate = x - 0.26
+        sheet.text(x, 0.12, f"$h_t^{k}$")
+        sheet.text(x - 0.34, 0.8, f"$g_t^{k}$")
+        sheet.operation(x, 0.85, "×")
+        sheet.box(gate, 0.58, "σ", GATE, width=0.22, height=0.18)
+        sheet.box(x, 1.27, f"$W_{k}^e$", GATE, width=0.34)
+        sheet.wires([(x, 0.22), (x, 0.85)], [(gate, 0.36), (gate, 0.58)], [(gate, 0.58), (gate, 0.85), (x, 0.85)])
+        sheet.wires([(x, 0.85), (x, 1.27)], [(x, 1.27), *([(x, 1.68)] if x != middle else []), (middle, 1.68)])
+    sheet.wires([(left - 0.26, 0.36), (right, 0.36)], arrow=False)  # each gate sees all layers
     sheet.box(middle, 2.07, "ReLU", PLAIN, width=0.42)
-    sheet.wire([(middle, 2.18), (middle, 2.46)])
     sheet.text(middle + 0.05, 2.31, "$h_t^e$", align="left")
     sheet.box(middle, 2.57, "softmax", GATE, width=0.56)
-    sheet.wire([(middle, 2.68), (middle, 2.86)])
+    sheet.wires([(middle, 1.68), (middle, 2.07)], [(middle, 2.07), (middle, 2.57)], [(middle, 2.57), (middle, 2.86)])
     sheet.text(middle, 2.94, "$p(x_{t+1})$")

@@ -140,13 +140,10 @@ def save(
 ) -> Path:
     """Write `figures/<name>.{pdf,svg,png,csv,json}` and the manifest.
 
-    The CSV file has a row for each mark; of more than a thousand marks on curves it has a row for each curve, with a
-    column for each epoch, update or x.
-
-    Where the numbers agree with the stored ones, within a unit of their last digit (and 1e-5 of their size, where a
-    network computed them), and nothing else changed, no file is touched. What that does not see (the place of a label)
-    is redrawn after the JSON file has been deleted. A figure that a notebook stored with other parameters stays, too:
-    the new one goes to `workspaces/figures`, which is printed, unless `nlstm-lab figures --replace` says otherwise.
+    The CSV file has a row for each mark, or for each curve of more than a thousand marks. Where its numbers agree with
+    the stored ones within a unit of their last digit, and words, colours and lines do, no file is touched; delete the
+    JSON file to draw anew. A figure that a notebook stored with other parameters stays, too: the new one goes to
+    `workspaces/figures`, which is printed, unless `nlstm-lab figures --replace` says otherwise.
 
     Args:
         figure: What is drawn; functions of this package leave the plotted numbers with it.
@@ -154,8 +151,7 @@ def save(
         runs: What it shows, one or several, recorded with their seeds in every file's metadata.
         caption: One sentence for the gallery.
         data: The plotted numbers of a figure that seaborn or matplotlib drew, instead of any that it carries.
-        decimals: Of columns of `data` that a network computes for this figure, as many as do not depend on the
-            processor; other columns come from records.
+        decimals: Of columns of `data` that a network computes here, as many as do not depend on the processor.
         folder: Where to; None for the project's `figures`.
 
     Returns:
@@ -213,9 +209,9 @@ def _by_curve(frame: pd.DataFrame) -> pd.DataFrame:
 def _unchanged(target: Path, record: dict[str, Any], figure: Figure) -> bool:
     """Whether all stored files are whole, say the same of themselves, and hold the same numbers."""
     stored = read_json(target.with_suffix(".json"))
-    known = {target.with_suffix(f".{suffix}"): file for suffix, file in stored.pop("files", {}).items()}
-    whole = all(path.is_file() and digest(path.read_bytes()) == file for path, file in known.items())
-    return stored == record and len(known) == len(FORMATS) + 1 and whole and _numbers_agree(target, figure)
+    files = [target.with_suffix(f".{suffix}") for suffix in (*FORMATS, "csv")]
+    whole = {path.suffix[1:]: digest(path.read_bytes()) for path in files if path.is_file()}
+    return stored == record | {"files": whole} and len(whole) == len(files) and _numbers_agree(target, figure)
 
 
 def _numbers_agree(target: Path, figure: Figure) -> bool:
@@ -230,13 +226,12 @@ def _numbers_agree(target: Path, figure: Figure) -> bool:
 
 def _write(figure: Figure, target: Path, record: dict[str, Any]) -> None:
     """All files, each whole or not at all; the sidecar, which vouches for the others, comes last."""
-    seeds = " ".join(map(str, record["seeds"]))
+    name, caption, seeds = record["name"], record["caption"], " ".join(map(str, record["seeds"]))
     described = f"runs: {'; '.join(record['runs'])}; seeds: {seeds}" if record["runs"] else "no runs"
-    title: dict[str, Any] = {"Title": record["name"]}
-    whole = title | {"Description": f"{record['caption']} {described}".strip()}
-    subject = title | {"Subject": record["caption"], "Keywords": described}
-    metadata = {
-        "pdf": subject | dict.fromkeys(("CreationDate", "Creator", "Producer")),
+    whole = {"Title": name, "Description": f"{caption} {described}".strip()}
+    undated = dict.fromkeys(("CreationDate", "Creator", "Producer"))
+    metadata: dict[str, Any] = {
+        "pdf": {"Title": name, "Subject": caption, "Keywords": described, **undated},
         "svg": whole | dict.fromkeys(("Date", "Creator")),
         "png": whole | {"Software": None},
     }
@@ -246,10 +241,8 @@ def _write(figure: Figure, target: Path, record: dict[str, Any]) -> None:
     with style.context():
         for suffix in FORMATS:
             drawn = io.BytesIO()
-            dpi = None if suffix == "png" else FINE
-            figure.savefig(drawn, format=suffix, dpi=dpi, metadata=metadata[suffix])
-            stored = {"png": _of_few_colors, "svg": _of_short_numbers}.get(suffix, io.BytesIO.getvalue)
-            contents[suffix] = stored(drawn)
+            figure.savefig(drawn, format=suffix, dpi=None if suffix == "png" else FINE, metadata=metadata[suffix])
+            contents[suffix] = {"png": _of_few_colors, "svg": _of_short_numbers}.get(suffix, io.BytesIO.getvalue)(drawn)
     for suffix, content in contents.items():
         paths.write(target.with_suffix(f".{suffix}"), content)
     files = {suffix: digest(content) for suffix, content in contents.items()}
@@ -259,9 +252,8 @@ def _write(figure: Figure, target: Path, record: dict[str, Any]) -> None:
 def _of_few_colors(png: io.BytesIO) -> bytes:
     """The picture with a palette of 256 colors, a third of its size: pdf and svg have all of them."""
     picture, texts = Image.open(png), PngInfo()
-    for key, text in picture.info.items():
-        if isinstance(key, str) and isinstance(text, str):  # title and description; others are its format's
-            texts.add_text(key, text)
+    for key in ("Title", "Description"):
+        texts.add_text(key, picture.info[key])
     small = picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
     stored = io.BytesIO()
     small.save(stored, format="png", optimize=True, dpi=picture.info["dpi"], pnginfo=texts)

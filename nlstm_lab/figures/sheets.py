@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
@@ -38,11 +39,13 @@ class Sheet:
         self.ax.invert_yaxis()
         self.block = -1
         self.placed: list[dict[str, object]] = []
+        self.sizes: dict[Point, Point] = {}  # of what wires end at: half its width and its height
 
     def next(self) -> None:
         """Draw into the next block."""
         self.block += 1
         self.left, self.bottom = self.origins[self.block]
+        self.sizes.clear()
 
     def at(self, x: float, y: float) -> Point:
         """Where a planned place is drawn."""
@@ -60,6 +63,7 @@ class Sheet:
         """A function with learned weights (filled), or a plain one (white), centred at (x, y)."""
         across, up = self.at(x, y)
         self._rounded((across - width / 2, up - height / 2), width, height, 0.05, fill, INK, 4)
+        self.sizes[x, y] = width / 2, height / 2
         self.text(x, y - 0.005, words)
 
     def frame(self, x: float, y: float, width: float, height: float, fill: str, edge: str) -> None:
@@ -79,6 +83,7 @@ class Sheet:
         for right, rise in ((arm, 0), (0, arm)) if sign == "+" else ((arm, arm), (arm, -arm)):
             ends = [across - right, across + right], [up - rise, up + rise]
             self.ax.plot(*ends, color=INK, linewidth=0.8, zorder=5)
+        self.sizes[x, y] = RADIUS, RADIUS
         self._note("operation", sign, x, y)
 
     def node(self, x: float, y: float, words: str, fill: str, radius: float = 0.155) -> None:
@@ -93,15 +98,23 @@ class Sheet:
         self.ax.add_patch(Rectangle((across - 0.036, up - 0.036), 0.072, 0.072, zorder=7, **how))
         self._note("boundary", str(int(ends)), x, y)
 
-    def wire(self, points: Sequence[Point], colour: str = INK, width: float = 0.8, arrow: bool = True) -> None:
-        """A line through the points, straight from each to the next, with a head at the last."""
-        across, up = zip(*(self.at(*point) for point in points[: -1 if arrow else None]), strict=True)
+    def wires(self, *paths: Sequence[Point], colour: str = INK, width: float = 0.8, arrow: bool = True) -> None:
+        """Lines, each straight from point to point, between the edges of what stands at its ends; heads at the last."""
         how: dict[str, Any] = {"solid_capstyle": "round", "solid_joinstyle": "round", "zorder": 3}
-        self.ax.plot(across, up, color=colour, linewidth=width, **how)
-        if arrow:
-            self.arrow(points[-2], points[-1], colour, width)
-        else:
-            self._note("wire", "", *points[0], *points[-1])
+        for path in paths:
+            points = [self._edge(*path[:2]), *path[1:-1], self._edge(*path[:-3:-1])]
+            across, up = zip(*(self.at(*point) for point in points[: -1 if arrow else None]), strict=True)
+            self.ax.plot(across, up, color=colour, linewidth=width, **how)
+            if arrow:
+                self.arrow(points[-2], points[-1], colour, width)
+            else:
+                self._note("wire", "", *points[0], *points[-1])
+
+    def _edge(self, end: Point, other: Point) -> Point:
+        """Where a level or upright line from `other` meets what stands at `end`."""
+        wide, tall = self.sizes.get(end, (0, 0))
+        (x, y), (right, up) = end, np.sign(np.subtract(other, end))
+        return x + wide * right, y + tall * up
 
     def arrow(self, start: Point, end: Point, colour: str = INK, width: float = 0.8, bend: float = 0,
               dashes: object = "-", shrink: float = 0) -> None:  # fmt: skip
