@@ -3,13 +3,12 @@
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 from unicodedata import east_asian_width
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
@@ -110,7 +109,10 @@ def cell_activations(
         norm = Normalize(-limit, limit)
         for row, (start, stop) in enumerate(lines):
             y = top + row * block
-            _block(ax, x, y, grid[:, start:stop], norm, pitch)
+            across, below = x + pitch * np.arange(stop - start + 1), y + CELL * np.arange(len(shown) + 1)
+            how: dict[str, Any] = {"cmap": DIVERGING, "norm": norm, "edgecolors": "#d9d9d9", "linewidth": 0.25}
+            ax.pcolormesh(across, below, grid[:, start:stop], **how)
+            ax.plot(across[[0, -1]], [below[-1] + 0.006] * 2, color="#b0b0b0", linewidth=0.4)
             for step, words in ticks(symbols, start, stop).items():
                 write(ax, x + (step - start + 0.5) * pitch, y + len(shown) * CELL + 0.095, words, "center", font,
                       family=MONO)  # fmt: skip
@@ -147,17 +149,8 @@ def wrap(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]:
 
 def _balanced(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]:
     """As few lines as `wrap` needs, the longest of them as short as it can be."""
-    fewest = len(wrap(symbols, per_line))
-    shortest = next(width for width in range(1, per_line + 1) if len(wrap(symbols, width)) <= fewest)
-    return wrap(symbols, shortest)
-
-
-def _block(ax: Axes, x: float, y: float, grid: np.ndarray, norm: Normalize, pitch: float) -> None:
-    """The cells of one line of text: [cells, steps] with the upper left corner at (x, y)."""
-    rows, columns = grid.shape
-    across, down = x + pitch * np.arange(columns + 1), y + CELL * np.arange(rows + 1)
-    ax.pcolormesh(across, down, grid, cmap=DIVERGING, norm=norm, edgecolors="#d9d9d9", linewidth=0.25)
-    ax.plot([x, x + columns * pitch], [down[-1] + 0.006] * 2, color="#b0b0b0", linewidth=0.4)
+    possible = [wrap(symbols, width) for width in range(1, per_line + 1)]
+    return min(possible, key=len)
 
 
 def ticks(symbols: Sequence[str], start: int, stop: int) -> dict[int, str]:

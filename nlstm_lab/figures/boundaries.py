@@ -1,7 +1,6 @@
 """Boundaries of texts and handwriting: figures 3 to 5 of Hierarchical Multiscale RNNs (Chung, Ahn & Bengio 2016)."""
 
 from collections.abc import Mapping, Sequence
-from textwrap import wrap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,12 +100,9 @@ def hidden_norms(data: xr.Dataset, printed: Sequence[int] = (), width: float = P
     norms = data["norm"].astype(float).where(began | ~began.any("time"))  # without any update all norms are 0
     low, high = norms.min("time"), norms.max("time")
     scaled = (norms - low) / (high - low).clip(1e-6)
-    ranges = [f"layer {k}: {a:.2f}–{b:.2f}" for k, a, b in zip(layers, low.values, high.values, strict=True)]
-    counts = [f"layer {k}: {count}" for k, count in zip(layers, acts.sum("time").values, strict=True)]
-    counts[: len(printed)] = [f"{words} (paper {n})" for words, n in zip(counts, printed, strict=False)]
-    room = max(int((width - MARGIN) / LETTER * 1.08), 1)
-    foot = wrap(f"norm, blank before a first update: {', '.join(ranges)}", room)
-    foot += wrap(f"steps with UPDATE or FLUSH: {', '.join(counts)}", room)
+    found = zip(layers, low.values, high.values, acts.sum("time").values, strict=True)
+    foot = [f"layer {k}: norm {a:.2f}–{b:.2f}, {count} times UPDATE or FLUSH" for k, a, b, count in found]
+    foot[: len(printed)] = [f"{words} (paper {n})" for words, n in zip(foot, printed, strict=False)]
     entries = (*SQUARES, *((look.colour, name) for name, look in OPERATIONS.items()), *SHADES)
     block = (len(layers) - 1) * (BAND + GAP) + 0.03 + len(layers) * (BAND + STRIP + GAP)
     figure, rows = _rows(data, width, MARGIN, entries, block, foot)

@@ -109,20 +109,17 @@ DISTANCES = (0, 1, 2, 4, 8, 16, 32, 64)  # neighbours alone would end where the 
 
 
 @styled
-def unrolled_networks(
-    means: pd.DataFrame, models: Sequence[str], distances: Sequence[int] = DISTANCES, width: float = COLUMN
-) -> Figure:
+def unrolled_networks(means: pd.DataFrame, models: Sequence[str], width: float = COLUMN) -> Figure:
     """Networks unrolled back from their last step: each h and each input as dark as the gradient that reaches it.
 
     The gradient is that of the last hidden state. A shade is a logarithm over eight decades, relative to the same row's
-    at distance 0, so that rows and networks are compared by how they fade.
+    at distance 0, so that rows and networks are compared by how they fade. Dotted arrows stand for several steps.
 
     Args:
         means: `lab.probes.gather(networks, lab.probes.gradients, sequences)`, of one condition.
         models: The networks' names in `means`, from top to bottom, or on a page's width side by side.
-        distances: The steps that are drawn, 0 first; dotted arrows stand for those between.
     """
-    frames = [_faded(means, model, distances) for model in models]
+    frames = [_faded(means, model) for model in models]
     abreast = len(models) if width > PAGE - 0.5 else 1
     wide, rows = width / abreast, max(frame["where"].nunique() for frame in frames)
     tall = HEAD + ROW * rows + 0.3
@@ -131,17 +128,17 @@ def unrolled_networks(
     for k, (model, frame) in enumerate(zip(models, frames, strict=True)):
         left, top = k % abreast * wide, k // abreast * tall
         write(ax, left + 0.04, top + 0.13, ", ".join([look(model).label, *frame.attrs["conditions"]]))
-        _unrolled(ax, frame, left + 0.25, top + HEAD, (wide - 0.3) / len(distances))
+        _unrolled(ax, frame, left + 0.25, top + HEAD, (wide - 0.3) / len(DISTANCES))
     words = "1, gradient relative to the same row's at $t$"
     shades(ax, 0.34, height - 0.14, style.STRENGTH, FADED, f"10$^{{{FADED.vmin:g}}}$", words, 0.7)
     return attach(figure, pd.concat(frames, ignore_index=True))
 
 
-def _faded(means: pd.DataFrame, model: str, distances: Sequence[int]) -> pd.DataFrame:
+def _faded(means: pd.DataFrame, model: str) -> pd.DataFrame:
     """The gradients of one network, each relative to the same row's at distance 0: where, lag, value, model."""
-    frame = means[(means["model"] == model) & means["lag"].isin(distances)]
-    if frame["lag"].nunique() < len(distances):
-        raise UsageError(f"there is no gradient of {model!r} at all distances to {max(distances)}: choose nearer ones")
+    frame = means[(means["model"] == model) & means["lag"].isin(DISTANCES)]
+    if frame["lag"].nunique() < len(DISTANCES):
+        raise UsageError(f"there are no gradients of {model!r} at the distances {', '.join(map(str, DISTANCES))}")
     conditions = list(frame["condition"].unique()) if "condition" in frame else []
     if len(conditions) > 1:
         raise UsageError(f"choose one condition: there are {', '.join(conditions)}")
@@ -154,23 +151,22 @@ def _faded(means: pd.DataFrame, model: str, distances: Sequence[int]) -> pd.Data
 def _unrolled(ax: Axes, frame: pd.DataFrame, left: float, top: float, pitch: float) -> None:
     """One network: a column a distance, the nearest at the right."""
     rows = sorted(frame["where"].unique(), key=lambda where: (where != "input", where))
-    lags = sorted(frame["lag"].unique())
 
     def at(k: int, row: int) -> Point:
-        return left + (len(lags) - k - 0.5) * pitch, top + (len(rows) - row - 0.5) * ROW
+        return left + (len(DISTANCES) - k - 0.5) * pitch, top + (len(rows) - row - 0.5) * ROW
 
     for where, lag, value in frame[["where", "lag", "value"]].itertuples(index=False):
-        k, row = lags.index(lag), rows.index(where)
+        k, row = DISTANCES.index(lag), rows.index(where)
         _arrow(ax, at(k, row), at(k, row + 1), faint=k > 0 and row + 1 == len(rows))
         if row and k:
-            _arrow(ax, at(k, row), at(k - 1, row), dotted=lag - lags[k - 1] > 1)
+            _arrow(ax, at(k, row), at(k - 1, row), dotted=lag - DISTANCES[k - 1] > 1)
         shade = style.STRENGTH(FADED(max(value, FADED.vmin)))
         ax.add_patch(Circle(at(k, row), RADIUS, facecolor=shade, edgecolor="#404040", linewidth=0.7, zorder=3))
-    for k, lag in enumerate(lags):
+    for k, lag in enumerate(DISTANCES):
         write(ax, at(k, 0)[0], at(k, 0)[1] + 0.24, f"$t-{lag}$" if lag else "$t$", "center", 6)
     for row, where in enumerate(rows):
         words = f"$h^{{{where.split()[-1]}}}$" if row else "$x$"
-        write(ax, at(len(lags) - 1, row)[0] - 0.14, at(0, row)[1], words, "right", va="center")
+        write(ax, at(len(DISTANCES) - 1, row)[0] - 0.14, at(0, row)[1], words, "right", va="center")
     write(ax, *at(0, len(rows)), "target", "center", 6)
 
 

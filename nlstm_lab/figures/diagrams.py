@@ -21,6 +21,7 @@ THICK = 1.7
 def nested_architecture(width: float = COLUMN) -> Figure:
     """Figure 1 of Nested LSTMs: an LSTM whose sum is replaced by another LSTM (equations 7 to 15)."""
     sheet = Sheet(width, [3.3])
+    sheet.next()
     _nested(sheet)
     return sheet.finish()
 
@@ -30,14 +31,13 @@ def unit_diagrams(width: float = PAGE) -> Figure:
     """The article's three diagrams in one, LSTM, GRU and Nested LSTM, all in one notation."""
     sheet = Sheet(width, [1.85, 1.85], [3.7])
     for title, draw, top in (("LSTM", _lstm, 1.75), ("GRU", _gru, 1.75), ("Nested LSTM", _nested, 3.6)):
+        sheet.next(title, top)
         draw(sheet)
-        sheet.text(0.06, top, title, align="left")
     return sheet.finish()
 
 
 def _lstm(sheet: Sheet) -> None:
     """Equations 1 to 6."""
-    sheet.next()
     end = _inner(sheet, 0.5, 0, 2.95, CELL, "")
     sheet.wires([(0.6, 0.15), (0.9, 0.15)], arrow=False)
     sheet.text(0.56, 0.15, "$x_t, h_{t-1}$", align="right")
@@ -63,7 +63,6 @@ def _inner(sheet: Sheet, x: float, y: float, right: float, colour: str, tilde: s
 
 def _nested(sheet: Sheet) -> None:
     """The outer LSTM with, where its sum was, an inner one above it."""
-    sheet.next()
     f, i, g, o, end, right = 0.72, 1.1, 1.5, 2.35, 2.86, 3.0
     bus, gates, product, above = 0.12, 0.46, 0.98, 1.5
     _gates(sheet, bus, gates, {f: "f", i: "i", g: "g", o: "o"}, identity=True)
@@ -92,7 +91,6 @@ def _nested(sheet: Sheet) -> None:
 
 def _gru(sheet: Sheet) -> None:
     """The article's equations: the reset stands before the matrix; h itself is the memory."""
-    sheet.next()
     u, r, g = 0.95, 1.55, 2.5
     bus, gates, reset, product, memory = 0.15, 0.5, 0.82, 1.02, 1.45
     _gates(sheet, bus, gates, {u: "u", r: "r"})

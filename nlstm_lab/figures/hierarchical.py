@@ -27,8 +27,7 @@ FOUND = ([0, 0, 0, 1, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 0, 0, 1, 0])
 def hierarchical_architectures(width: float = PAGE) -> Figure:
     """Figure 1: a hierarchical RNN to which word boundaries are given, and an HM-RNN that finds its own."""
     sheet = Sheet(width, [1.72, 0.5], [2.22, 0.5])
-    sheet.next()
-    sheet.text(0.1, 1.6, "(a) HRNN: the ends of words are given", align="left")
+    sheet.next("(a) HRNN: the ends of words are given", 1.6)
     _unrolled(sheet, TEXT, WORDS, "given")
     sheet.next()
     for x, y, colour, words in ((0.1, 0.38, UPDATE, "UPDATE"), (1.2, 0.38, QUIET, "COPY"), (0.1, 0.2, FLUSH, "FLUSH:")):
@@ -36,8 +35,7 @@ def hierarchical_architectures(width: float = PAGE) -> Figure:
         sheet.text(x + 0.32, y, words, align="left")
     sheet.text(0.84, 0.2, "in (a) from the layer above alone,", align="left")
     sheet.text(0.84, 0.06, "in (b) from it too, the cell anew", align="left")
-    sheet.next()
-    sheet.text(0.1, 2.1, "(b) HM-RNN: each layer finds its own boundaries", align="left")
+    sheet.next("(b) HM-RNN: each layer finds its own boundaries", 2.1)
     _unrolled(sheet, TEXT, FOUND, "found")
     sheet.next()
     for y, ends, words in ((0.38, True, "$z=1$: a segment ends"), (0.2, False, "$z=0$: none does")):
@@ -80,11 +78,9 @@ def _unrolled(sheet: Sheet, text: str, z: Sequence[Sequence[int]], kind: Kind) -
 def hierarchical_gating(width: float = PAGE) -> Figure:
     """Figure 2: a layer's step (equations 2 to 9) on the left, the output module of three layers on the right."""
     sheet = Sheet(width, [3.45], [3.45])
-    sheet.next()
-    sheet.text(0.06, 3.35, r"a layer $\ell$ at step $t$", align="left")
+    sheet.next(r"a layer $\ell$ at step $t$", 3.35)
     _gating(sheet)
-    sheet.next()
-    sheet.text(0.06, 3.35, "the output module", align="left")
+    sheet.next("the output module", 3.35)
     _output(sheet)
     return sheet.finish()
 

@@ -1,6 +1,7 @@
 """What notebooks draw over seeds, lines and intervals as points (the rest is seaborn's), and the tables they show."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -15,7 +16,7 @@ from pandas.io.formats.style import Styler
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.saving import attach
-from nlstm_lab.figures.style import COLUMN, MEMORIES, MODELS, in_order, look, styled
+from nlstm_lab.figures.style import COLUMN, ORDER, in_order, look, styled
 from nlstm_lab.parameters import inches
 from nlstm_lab.statistics import Compared, t_interval
 
@@ -181,7 +182,7 @@ def _facets(
 
 def _values(column: "pd.Series[str]") -> list[str]:
     """The values of a column in the project's order where it has one, else as they come."""
-    values, known = list(dict.fromkeys(column)), [*STARTS, *MODELS, *MEMORIES]
+    values, known = list(dict.fromkeys(column)), [*STARTS, *ORDER]
     return sorted(values, key=known.index) if set(values) <= set(known) else values
 
 
@@ -230,9 +231,12 @@ def differences(compared: pd.DataFrame | Mapping[str, Compared], form: str = "+.
     return table(compared.drop(columns="df", errors="ignore"), form)
 
 
-class Folded(dict[str, pd.DataFrame]):
-    """The value of a cell: tables by their titles, each of which opens where its title is clicked."""
+@dataclass
+class Folded:
+    """The value of a cell: `tables` by their titles, each of which opens where its title is clicked."""
+
+    tables: Mapping[str, pd.DataFrame]
 
     def _repr_html_(self) -> str:
-        tables = {escape(title): shown.to_html(index=False, border=0) for title, shown in self.items()}
-        return "".join(f"<details><summary>{title}</summary>{shown}</details>" for title, shown in tables.items())
+        shown = {escape(title): frame.to_html(index=False, border=0) for title, frame in self.tables.items()}
+        return "".join(f"<details><summary>{title}</summary>{html}</details>" for title, html in shown.items())

@@ -41,11 +41,13 @@ class Sheet:
         self.placed: list[dict[str, object]] = []
         self.sizes: dict[Point, Point] = {}  # of what wires end at: half its width and its height
 
-    def next(self) -> None:
-        """Draw into the next block."""
+    def next(self, title: str = "", top: float = 0) -> None:
+        """Draw into the next block, with its title at a height."""
         self.block += 1
         self.left, self.bottom = self.origins[self.block]
         self.sizes.clear()
+        if title:
+            self.text(0.06, top, title, align="left")
 
     def at(self, x: float, y: float) -> Point:
         """Where a planned place is drawn."""

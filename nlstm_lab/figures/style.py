@@ -34,41 +34,37 @@ class Look(NamedTuple):
 
     label: str
     colour: str
-    order: int
-
-
-def _table(*rows: tuple[str, str, str]) -> dict[str, Look]:
-    return {name: Look(label, colour, k) for k, (name, label, colour) in enumerate(rows)}
 
 
 # after Okabe and Ito: distinct in every kind of colour vision; related units are neighbours in hue
-MODELS = _table(
-    ("rnn", "RNN", "#4d4d4d"),
-    ("cwrnn", "clockwork RNN", "#56b4e9"),
-    ("gru", "GRU", "#009e73"),
-    ("lstm", "LSTM", "#e69f00"),
-    ("stacked_lstm", "stacked LSTM", "#c04b00"),
-    ("lnlstm", "LayerNorm LSTM", "#5b3200"),
-    ("nlstm", "Nested LSTM", "#0072b2"),
-    ("hrnn", "hierarchical RNN", "#e0a3c4"),
-    ("hmlstm", "HM-LSTM", "#a63a79"),
-)
-MEMORIES = _table(
-    ("cell", "cell", "#e69f00"),
-    ("layer 1", "layer 1", "#e69f00"),
-    ("layer 2", "layer 2", "#c04b00"),
-    ("layer 3", "layer 3", "#5b3200"),
-    ("outer", "outer memory", "#62bdef"),
-    ("middle", "middle memory", "#2380b8"),
-    ("inner", "inner memory", "#003d6b"),
-)
-OPERATIONS = _table(  # of an HM-RNN's layer, by their codes; light, middle and dark in grey, too
-    ("COPY", "COPY", "#dedede"),
-    ("UPDATE", "UPDATE", "#5aaee0"),
-    ("FLUSH", "FLUSH", "#b34700"),
-)
+MODELS = {
+    "rnn": Look("RNN", "#4d4d4d"),
+    "cwrnn": Look("clockwork RNN", "#56b4e9"),
+    "gru": Look("GRU", "#009e73"),
+    "lstm": Look("LSTM", "#e69f00"),
+    "stacked_lstm": Look("stacked LSTM", "#c04b00"),
+    "lnlstm": Look("LayerNorm LSTM", "#5b3200"),
+    "nlstm": Look("Nested LSTM", "#0072b2"),
+    "hrnn": Look("hierarchical RNN", "#e0a3c4"),
+    "hmlstm": Look("HM-LSTM", "#a63a79"),
+}
+MEMORIES = {
+    "cell": Look("cell", "#e69f00"),
+    "layer 1": Look("layer 1", "#e69f00"),
+    "layer 2": Look("layer 2", "#c04b00"),
+    "layer 3": Look("layer 3", "#5b3200"),
+    "outer": Look("outer memory", "#62bdef"),
+    "middle": Look("middle memory", "#2380b8"),
+    "inner": Look("inner memory", "#003d6b"),
+}
+OPERATIONS = {  # of an HM-RNN's layer, by their codes; light, middle and dark in grey, too
+    "COPY": Look("COPY", "#dedede"),
+    "UPDATE": Look("UPDATE", "#5aaee0"),
+    "FLUSH": Look("FLUSH", "#b34700"),
+}
 
-OTHER = Look("", "#404040", 99)
+ORDER = [*MEMORIES, *MODELS]  # in which every figure lists them
+OTHER = "#404040"
 
 # light is small, dark is large
 STRENGTH = LinearSegmentedColormap.from_list("strength", ["#ffffff", "#c6def0", "#6aaad2", "#2166ac", "#053061"])
@@ -82,12 +78,9 @@ DIVERGING = LinearSegmentedColormap.from_list(
 
 
 def look(name: str) -> Look:
-    """The label, colour and place of the model or memory called `name`.
-
-    A layer's hidden state ("layer 1 h") has its layer's colour; a model of your own is dark grey.
-    """
-    known = MODELS | MEMORIES
-    return known.get(name) or Look(name, known.get(name.removesuffix(" h"), OTHER).colour, OTHER.order)
+    """The label and colour of a model or memory; a hidden state has its layer's colour, your own model is dark grey."""
+    known, layer = MODELS | MEMORIES, name.removesuffix(" h")
+    return known.get(name) or Look(name, known[layer].colour if layer in known else OTHER)
 
 
 def page(width: float | str) -> float:
@@ -103,7 +96,8 @@ def glyph(symbol: str) -> str:
 
 def in_order(names: Iterable[str]) -> list[str]:
     """Distinct models or memories in the order that every figure lists them in."""
-    return sorted(dict.fromkeys(map(str, names)), key=lambda name: (look(name).order, name))
+    distinct = sorted(set(map(str, names)))
+    return sorted(distinct, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
 
 
 def override(*styles: Style) -> None:

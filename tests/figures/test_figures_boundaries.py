@@ -68,7 +68,7 @@ def test_norms_name_the_operations_and_count_the_updates(found):
     words = [text.get_text() for text in figure.axes[0].texts]
     assert {"COPY", "UPDATE", "FLUSH"} <= set(words)
     counts = {layer: int((result.operation.sel(layer=layer) != 0).sum()) for layer in (1, 2, 3)}
-    assert any(f"layer 2: {counts[2]} (paper 56)" in word for word in words)
+    assert any(f"{counts[2]} times UPDATE or FLUSH (paper 56)" in word for word in words)
     figure.draw_without_rendering()
     box = figure.get_tightbbox()
     assert box.x0 >= 0
