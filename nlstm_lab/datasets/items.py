@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import product
 from pathlib import Path
 from typing import Literal
 from xml.etree import ElementTree
@@ -21,7 +22,6 @@ REPLACED = "<R>"  # what the data's authors wrote for a character that they took
 LACUNA = "□"  # what it is here: one character, the editors' sign for a lost one, and not in the data
 QUADRANT, GLIMPSE = 14, 7
 STEPS, PIXELS, CLASSES = 20, GLIMPSE * GLIMPSE, 10
-VALIDATION = 10_000  # the last of the training images; for smaller sets a sixth
 
 
 @dataclass(frozen=True)
@@ -47,33 +47,24 @@ class PoetryTask(ColdTask):
     metric = "perplexity"
 
     def __init__(self, config: ChinesePoetry) -> None:
-        parsed = cached("poetry", registry.locate("poetry"), lambda: _quatrains(registry.contents("poetry")))
-        self.config, self.fingerprint = config, str(parsed.facts["sha256"])
-        splits = [parsed.arrays[split] for split in base.SPLITS]
-        self.poems = np.concatenate(splits)  # [poems, 20] uint16
-        rows = base.in_splits(np.arange(len(self.poems)), np.cumsum([len(split) for split in splits]))
+        files = registry.contents("poetry")
+        # one poem a line, a tab between verses, a space between characters, CRLF between poems
+        texts = [data.decode("utf-8").replace(REPLACED, LACUNA).split("\r\n") for data in files]
+        poems = ["".join(line.split()) for text in texts for line in text]
+        self.vocabulary = Vocabulary(tuple(sorted(set("".join(poems)))))
+        self.poems = self.vocabulary.encode("".join(poems)).view(len(poems), -1)  # [poems, 20] int64
+        rows = base.in_splits(np.arange(len(poems)), np.cumsum([len(text) for text in texts]))
         super().__init__(rows, config.batch_size, config)
-        self.vocabulary = Vocabulary(tuple(parsed.facts["symbols"]))
+        self.config, self.fingerprint = config, sha256(b"".join(files)).hexdigest()
         self.input = self.output = Symbols(len(self.vocabulary))
 
     def batch(self, rows: np.ndarray) -> Batch:
-        poems = torch.from_numpy(self.poems[rows].astype(np.int64)).T.contiguous()
+        poems = self.poems[rows].T.contiguous()
         if self.config.start == "none":
             return Batch(poems[:-1], poems[1:])
         vectors = torch.zeros(*poems.shape, self.output.size)
         vectors[1:].scatter_(2, poems[:-1, :, None], 1)
         return Batch(vectors, poems)
-
-
-def _quatrains(files: list[bytes]) -> Parsed:
-    """One poem a line, a tab between verses, a space between characters, CRLF between poems."""
-    texts = [data.decode("utf-8").replace(REPLACED, LACUNA).split("\r\n") for data in files]
-    poems = [["".join(line.split()) for line in lines] for lines in texts]
-    symbols = sorted(set("".join(map("".join, poems))))
-    codes = {symbol: code for code, symbol in enumerate(symbols)}
-    arrays = [np.array([[codes[character] for character in poem] for poem in split], np.uint16) for split in poems]
-    facts = {"symbols": symbols, "sha256": sha256(b"".join(files)).hexdigest()}
-    return Parsed(dict(zip(base.SPLITS, arrays, strict=True)), facts)
 
 
 @dataclass(frozen=True)
@@ -101,12 +92,13 @@ class GlimpseTask(ColdTask):
     evaluation_batch = 1_000
 
     def __init__(self, config: MNISTGlimpses) -> None:
-        parsed = cached("mnist", registry.locate("mnist"), lambda: _mnist(registry.contents("mnist")))
-        self.config, self.fingerprint = config, str(parsed.facts["sha256"])
-        self.images, self.labels = parsed.arrays["images"], parsed.arrays["labels"]  # [images, 28, 28], [images] uint8
-        trained = len(self.labels) - parsed.facts["tested"]
-        rows = base.in_splits(np.arange(len(self.labels)), (trained - min(VALIDATION, trained // 6), trained))
+        files = registry.contents("mnist")
+        self.images, self.labels = (np.concatenate([*map(_idx, files[k::2])]) for k in range(2))  # uint8
+        trained = len(_idx(files[1]))
+        # the last 10,000 of the 60,000 training images are for validation
+        rows = base.in_splits(np.arange(len(self.labels)), (trained - trained // 6, trained))
         super().__init__(rows, config.batch_size, config)
+        self.config, self.fingerprint = config, sha256(b"".join(files)).hexdigest()
         self.input, self.output = Vectors(PIXELS), Symbols(CLASSES)
 
     def batch(self, rows: np.ndarray) -> Batch:
@@ -116,30 +108,19 @@ class GlimpseTask(ColdTask):
 
 def glimpses(images: Tensor, reading: str) -> Tensor:
     """Images [B, 28, 28] as looks [20, B, 49], quadrant after quadrant (see `MNISTGlimpses`)."""
-    batch = images.shape[0]
-    quadrants = images.reshape(batch, 2, QUADRANT, 2, QUADRANT).permute(1, 3, 0, 2, 4)
-    quadrants = quadrants.reshape(4, batch, QUADRANT, QUADRANT)
-    phases = quadrants.reshape(4, batch, GLIMPSE, 2, GLIMPSE, 2).permute(0, 3, 5, 1, 2, 4)
-    phases = phases.reshape(4, 4, batch, PIXELS)
-    if reading == "phases":
-        looks = torch.cat([phases, phases.mean(1, keepdim=True)], dim=1)
-    else:
-        patches = quadrants.reshape(4, batch, 2, GLIMPSE, 2, GLIMPSE).permute(0, 2, 4, 1, 3, 5)
-        looks = torch.cat([phases[:, :1], patches.reshape(4, 4, batch, PIXELS)], dim=1)
-    return looks.reshape(STEPS, batch, PIXELS)
+    looks: list[Tensor] = []
+    for top, left in product((0, QUADRANT), repeat=2):
+        quadrant = images[:, top : top + QUADRANT, left : left + QUADRANT]
+        phases = [quadrant[:, y::2, x::2] for y, x in product(range(2), repeat=2)]
+        patches = [quadrant[:, y : y + GLIMPSE, x : x + GLIMPSE] for y, x in product((0, GLIMPSE), repeat=2)]
+        looks += [*phases, torch.stack(phases).mean(0)] if reading == "phases" else [phases[0], *patches]
+    return torch.stack(looks).flatten(2)
 
 
-def _mnist(files: list[bytes]) -> Parsed:
-    images = [_idx(data, 3) for data in (files[0], files[2])]
-    labels = [_idx(data, 1) for data in (files[1], files[3])]
-    facts = {"tested": len(images[1]), "sha256": sha256(b"".join(files)).hexdigest()}
-    return Parsed({"images": np.concatenate(images), "labels": np.concatenate(labels)}, facts)
-
-
-def _idx(data: bytes, dimensions: int) -> np.ndarray:
-    """An IDX file of unsigned bytes: a magic number, the sizes, big-endian, then the values."""
-    sizes = np.frombuffer(data, ">u4", dimensions, offset=4)
-    return np.frombuffer(data, np.uint8, offset=4 * (1 + dimensions)).reshape(sizes)
+def _idx(data: bytes) -> np.ndarray:
+    """An IDX file of unsigned bytes: a magic number that ends in the number of dimensions, their sizes, the values."""
+    sizes = np.frombuffer(data, ">u4", data[3], offset=4)
+    return np.frombuffer(data, np.uint8, offset=4 + 4 * data[3]).reshape(sizes)
 
 
 @dataclass(frozen=True)
