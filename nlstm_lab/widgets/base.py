@@ -2,32 +2,53 @@
 
 When one of its *inputs* changes, `compute` gives the *results*: at once where it was assigned from Python; changed in
 the browser, in a thread, where the newest choice ends older computations, and an error becomes a sentence.
+
+There is no bundler: a widget's script is one module, the text of the shared files `page/*.js`, then of its own, then a
+line that hands its `render` to whoever shows it, anywidget or a page that needs nothing else.
 """
 
 import base64
 import io
+import json
+import math
 import os
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache, partial
+from html import escape
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import anywidget
+import numpy as np
 import traitlets
+from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex
 from matplotlib.figure import Figure
 from traitlets import Bytes, Dict, Int, Unicode
 
+from nlstm_lab import paths
 from nlstm_lab.errors import LabError, UsageError
-from nlstm_lab.figures.style import context
+from nlstm_lab.figures.style import DIVERGING, MEMORIES, MODELS, NORMS, OPERATIONS, STRENGTH, context
 from nlstm_lab.runs import Run
-from nlstm_lab.widgets import pages
 
 Step = Callable[[float, str], None]  # (share of the work that is done, what is being done); raises Cancelled
 
 PACE = 0.1  # seconds between two moves of a progress bar
 DPI = 110  # of the static picture
+SHARED = ("dom.js", "colours.js", "text.js", "chart.js", "paper.js", "frame.js")
+EXPORT = "export default { render: ({ model, el }) => start(model, el, render) };\n"
+SHADES = 256
+
+# on a dark page nothing is dark, and what is large is bright; the hues stay
+BLUE = ["#1a1a1a", "#1b3a5c", "#3578b8", "#7fbcec", "#d6eaff"]
+RED = ["#ffd9c9", "#f79a7c", "#c94f38", "#64241a"]
+DARK_STRENGTH, DARK_DIVERGING = (LinearSegmentedColormap.from_list("dark", each) for each in (BLUE, RED + BLUE))
+
+# nothing may be fetched, whatever a text or a name in the state says
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 
 
 class Cancelled(Exception):
@@ -37,9 +58,10 @@ class Cancelled(Exception):
 class LabWidget(anywidget.AnyWidget):
     """The base of the widgets.
 
-    A subclass declares what may be chosen as traits, and writes `compute` and `draw`. Its `__init__` keeps what they
-    need, then calls this one with a value for every input. All traits are shared with the browser; whatever else is
-    handed in here or computed becomes a trait, too. `settled` holds the inputs that the results belong to, by name.
+    A subclass declares what may be chosen as traits, and writes `compute`, and `draw`, which returns the static figure
+    of the results. Its `__init__` keeps what they need, then calls this one with a value for every input. All traits
+    are shared with the browser; whatever else is handed in here or computed becomes a trait, too. `settled` holds the
+    inputs that the results belong to, by name.
     """
 
     title: ClassVar[str]
@@ -63,7 +85,7 @@ class LabWidget(anywidget.AnyWidget):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         if "scripts" in cls.__dict__:  # anywidget makes a class for each instance, too
-            cls._esm, cls._css = pages.script(cls.scripts), pages.read("page/widgets.css")
+            cls._esm, cls._css = script(cls.scripts), source("page/widgets.css")
         for trait in vars(cls).values():
             if isinstance(trait, traitlets.TraitType):
                 trait.tag(sync=True)
@@ -80,7 +102,7 @@ class LabWidget(anywidget.AnyWidget):
         self.add_traits(**{name: traitlets.Any() for name in state if not self.has_trait(name)})
         super().__init__(**state)
         self.settled = self._given()
-        self.paper = pages.about(self)
+        self.paper = self._about()
         self.observe(self._chosen, names=list(self.inputs))
         self.on_msg(self._on_message)
 
@@ -88,15 +110,12 @@ class LabWidget(anywidget.AnyWidget):
         """The results that the inputs `given` lead to, and corrected inputs; long work calls `step` now and then."""
         return {}
 
-    def draw(self) -> Figure:
-        """The static figure of the results and the inputs that they belong to (`settled`)."""
-        raise NotImplementedError
-
     def figure(self) -> Figure:
         """Draw what the widget shows now, for a paper: hand it to `lab.figures.save`."""
         self.wait()
         with context():
-            return self.draw()
+            drawn: Figure = self.draw()
+        return drawn
 
     def to_html(self, path: str | Path) -> Path:
         """Write one self-contained page that shows the current state in any browser, without Python or a network.
@@ -109,7 +128,18 @@ class LabWidget(anywidget.AnyWidget):
         """
         picture = self._png()
         state = {"_looks": self._looked(), **self.shown(), **({"picture": picture} if self.snippet else {})}
-        return pages.write(Path(path), self.title, state, pages.script(self.scripts, alone=True), picture)
+        held = json.dumps(_plain(state), ensure_ascii=False, allow_nan=False)
+        content = source("page/page.html").format(
+            policy=POLICY,
+            title=escape(self.title),
+            style=source("page/widgets.css"),
+            picture=base64.b64encode(picture).decode(),
+            # no text can end it: no `<` is left
+            state=held.replace("<", "\\u003c").replace("\u2028", "\\u2028"),
+            script=script(self.scripts, alone=True),
+        )
+        paths.write(Path(path), content)
+        return Path(path)
 
     def shown(self) -> dict[str, Any]:
         """All that a page is made of, by name: results and the inputs that they belong to."""
@@ -120,6 +150,16 @@ class LabWidget(anywidget.AnyWidget):
     def _looked(self) -> dict[str, Any]:
         """What a page's address may set, with the values that it may have, or else its kind."""
         return {name: getattr(self.traits()[name], "values", type(self.traits()[name]).__name__) for name in self.looks}
+
+    def _about(self) -> dict[str, Any]:
+        """Its templates, and of each run that may be shown its call and its commit; nothing without a snippet."""
+        loads = {}
+        for name, run in self.made_of.items():
+            quoted = json.dumps(run.experiment.name, ensure_ascii=False)  # a corpus may have any path
+            call = f'lab.runs.load({quoted}, seed={run.seed}, scale="{run.experiment.scale}")'
+            loads[name] = {"load": call, "commit": run.result.get("commit", "")[:10]}
+        known = {name: getattr(self, name) for name in ("title", "caption", "snippet")}
+        return {**known, "version": version("nlstm-lab"), "runs": loads} if self.snippet else {}
 
     def wait(self) -> None:
         """Return when nothing is being computed."""
@@ -155,12 +195,13 @@ class LabWidget(anywidget.AnyWidget):
             finally:  # what the browser waits for has ended, whatever came of this
                 self._apply({**results, "error": "", "progress": {}, "answered": self.asked})
 
-    def _answer(self, version: int, asked: int, given: dict[str, Any]) -> None:
+    def _answer(self, number: int, asked: int, given: dict[str, Any]) -> None:
         with self._lock:
-            if version != self._version:
+            if number != self._version:
                 return
+            self._told = time.monotonic()
             try:
-                computed = self.compute(given, self._stepper(version))
+                computed = self.compute(given, partial(self._step, number))
                 # what was given is not said back: the browser may have moved on meanwhile
                 results = {name: value for name, value in computed.items() if name not in given or value != given[name]}
                 results["error"] = ""
@@ -169,7 +210,7 @@ class LabWidget(anywidget.AnyWidget):
             except Exception as error:  # other than LabError a bug, or a wrapped network's own
                 kind = "" if isinstance(error, LabError) else f"{type(error).__name__}: "
                 results = {"error": f"{kind}{error}"}
-            if version == self._version:
+            if number == self._version:
                 self._apply({**results, "progress": {}, "answered": asked})
 
     def _apply(self, values: dict[str, Any]) -> None:
@@ -183,19 +224,12 @@ class LabWidget(anywidget.AnyWidget):
         if not self.error:
             self.settled = self._given()
 
-    def _stepper(self, version: int) -> Step:
-        """Tells the browser how far a computation is, and ends it where a newer one waits."""
-        last = time.monotonic()
-
-        def step(share: float, doing: str) -> None:
-            nonlocal last
-            if version != self._version:
-                raise Cancelled
-            if time.monotonic() - last > PACE:
-                self.progress = {"share": share, "doing": doing}
-                last = time.monotonic()
-
-        return step
+    def _step(self, number: int, share: float, doing: str) -> None:
+        """Tell the browser how far a computation is, and end it where a newer one waits."""
+        if number != self._version:
+            raise Cancelled
+        if time.monotonic() - self._told > PACE:
+            self.progress, self._told = {"share": share, "doing": doing}, time.monotonic()
 
     def _on_message(self, _: Any, content: Any, buffers: Any) -> None:
         """The browser cancels: what was shown last is shown again. Or it asks for the picture of that."""
@@ -233,3 +267,42 @@ def clamped(widget: LabWidget, **last: int) -> dict[str, int]:
 
 def quietly(share: float, doing: str) -> None:
     """A callback that does nothing."""
+
+
+def source(name: str) -> str:
+    """A file of JavaScript or CSS in this package."""
+    return (paths.PACKAGE / "widgets" / name).read_text(encoding="utf-8")
+
+
+def script(scripts: tuple[str, ...], alone: bool = False) -> str:
+    """The ES module that anywidget loads, or of a page that stands `alone`, where it finds its state."""
+    parts = map(source, [*(f"page/{name}" for name in SHARED), *scripts])
+    return "\n".join([_constants(), *parts, source("page/alone.js") if alone else EXPORT])
+
+
+@cache
+def _constants() -> str:
+    """Colour maps, and the labels and colours of memories and models."""
+    maps = {
+        "diverging": {"light": _shades(DIVERGING), "dark": _shades(DARK_DIVERGING)},
+        "strength": {"light": _shades(STRENGTH), "dark": _shades(DARK_STRENGTH)},
+        "norms": {"light": _shades(NORMS), "dark": _shades(NORMS.reversed())},
+    }
+    every = MODELS | MEMORIES | OPERATIONS
+    looks = {name: {"label": look.label, "colour": look.colour} for name, look in every.items()}
+    return f"const MAPS = {json.dumps(maps)};\nconst LOOKS = {json.dumps(looks)};"
+
+
+def _shades(colours: Colormap) -> list[str]:
+    return [to_hex(colours(share)) for share in np.linspace(0, 1, SHADES)]
+
+
+def _plain(value: Any) -> Any:
+    """As JSON holds it: bytes in base64, and null where a number is not finite, which the page says."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {"base64": base64.b64encode(bytes(value)).decode()}
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value

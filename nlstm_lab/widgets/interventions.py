@@ -24,7 +24,6 @@ from nlstm_lab.widgets.reading import Array, Given, ReadingWidget, next_symbols,
 
 DISTANCE = 60  # predictions that are made after an ablation: few networks remember it longer
 SHOWN = 12  # characters before the moment, in a figure
-TRIED = 8  # moments, of which the first view shows the one that changes most
 OTHER = "the company said it had agreed to buy the rest of the stock in the first quarter of the year "
 EFFECT = 0.1  # nats that the differing word must move the preference by: less cannot be shared out
 COMMON = 120  # characters that both texts of a patch may end with: the work grows with the square
@@ -42,7 +41,7 @@ class InterventionLab(ReadingWidget):
         other: The text whose memory is put in by a resample ablation.
         memory: As a trace calls it, "inner", "layer 2", "h"; None for the innermost or highest.
         kind: "zero", "freeze" (from there on) or "resample": what it is after as many characters of `other`.
-        moment: How many characters have been read by then; None for where it changes most, of a few.
+        moment: How many characters have been read by then; None for half of them.
         unit: One alone; -1 for all.
 
     Raises:
@@ -95,16 +94,11 @@ class InterventionLab(ReadingWidget):
             raise UsageError("an ablation needs a text of at least two characters: type some more")
         refuse_sampling(network)
         asked = {**given, "text": text, "memory": memory, "unit": unit}
-
-        def departure(moment: int, **how: Any) -> tuple[Array, Array]:
-            return self._departure({**asked, "moment": moment}, read, step, **how)
-
-        moment = min(max(given["moment"], 1), len(text) - 1)
-        if given["moment"] < 0:
-            moments = np.linspace(1, len(text) - 1, TRIED + 2).astype(int)[1:-1].clip(1).tolist()
-            moment = max(moments, key=lambda each: departure(each)[1].sum())
-        changed, divergence = departure(moment)
-        costs = departure(moment, each=True)[1].mean(1) if given["ranking"] else np.zeros(0)
+        moment = asked["moment"] = min(
+            max(given["moment"], 1) if given["moment"] >= 0 else len(text) // 2, len(text) - 1
+        )
+        changed, divergence = self._departure(asked, read, step)
+        costs = self._departure(asked, read, step, each=True)[1].mean(1) if given["ranking"] else np.zeros(0)
         return {
             **of_trace(read),
             **next_symbols(changed, before="ablated_"),

@@ -16,7 +16,6 @@ from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import encode, mapped_to, predicts_symbols
 from nlstm_lab.runs import Run
 from nlstm_lab.runs.tables import run_columns
-from nlstm_lab.widgets import pages
 from nlstm_lab.widgets.base import LabWidget, Step, quietly
 from nlstm_lab.widgets.runs import RunBrowser, shortened
 
@@ -35,7 +34,7 @@ class Networks:
 
     def __init__(self, given: Given, text: Any = None) -> None:
         self._read: dict[str, Network] = {}
-        self._traces: dict[tuple[str, str], xr.Dataset] = {}  # in the order in which they were asked for
+        self._traces: dict[tuple[str, str], xr.Dataset] = {}  # the last ones
         self.sequences: dict[str, Any] = {}  # what is read in place of a text, by the name that chooses it
         self.offer(given)
         name, first = next(iter(self.given.items()))
@@ -112,14 +111,11 @@ class Networks:
 
     def trace(self, run: str, text: str, step: Step = quietly) -> xr.Dataset:
         """`lab.probes.trace` of the run named so; the text is one that `read` returned."""
-        trace = self._traces.pop((run, text), None)
-        if trace is None:
+        if (run, text) not in self._traces:
             doing = "the network reads the text"
-            trace = probes.trace(self[run], self.content(run, text), run=run, watch=lambda share: step(share, doing))
-        self._traces[run, text] = trace
-        if len(self._traces) > KEPT:
-            del self._traces[next(iter(self._traces))]
-        return trace
+            read = probes.trace(self[run], self.content(run, text), run=run, watch=lambda share: step(share, doing))
+            self._traces = dict([*self._traces.items()][1 - KEPT :]) | {(run, text): read}
+        return self._traces[run, text]
 
 
 def examples(run: Run) -> dict[str, Any]:
@@ -177,7 +173,7 @@ class ReadingWidget(LabWidget):
             except LabError as error:
                 networks.given, self.error = before, str(error)
             self.runs, self.titles, self.made_of = list(networks.given), networks.titles, networks.runs
-            self.paper = pages.about(self)
+            self.paper = self._about()
 
 
 def next_symbols(log_p: Array, before: str = "") -> dict[str, bytes]:

@@ -133,12 +133,12 @@ def _row(run: Run) -> dict[str, Any]:
 def _curves(history: pd.DataFrame) -> dict[str, list[list[float]]]:
     """[update, value] of training, in blocks as they were trained on or as means over epochs, and of validation."""
 
-    def points(*splits: str) -> list[list[float]]:
-        rows = next((rows for split in splits if len(rows := history[history["split"] == split])), history[:0])
+    def points(split: str) -> Any:
+        rows = history[history["split"] == split]
         rows = rows[rows["evaluation"].isin(rows["evaluation"][:1])]
         return rows[["update", "value"]].sort_values("update").to_numpy().tolist()
 
-    return {"valid": points("valid"), "training": points("early", "train")}
+    return {"valid": points("valid"), "training": points("early") or points("train")}
 
 
 class Dashboard(ipywidgets.VBox):  # type: ignore[misc]

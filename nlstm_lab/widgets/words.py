@@ -174,14 +174,11 @@ class ConnectivityExplorer(LabWidget):
             if target == "given" and not given["word"]:
                 raise UsageError("which word is the target? type it into the field beside the target")
             asked: dict[str, Any] = {"given": given["word"]} if target == "given" else {"target": target}
-            read: list[int] = []
+            doing, read = f"{TARGETS[target]}, {MODES[mode]}", list[int]()
 
             def done(name: str, positions: int) -> None:
                 read.append(positions)
-                step(
-                    sum(read) / len(symbols[1]) / len(self.networks),
-                    f"{look(name).label}: {TARGETS[target]}, {MODES[mode]}",
-                )
+                step(sum(read) / len(symbols[1]) / len(self.networks), f"{look(name).label}: {doing}")
 
             found, symbols = {}, ("time", [*unicodedata.normalize("NFC", text[:LARGEST])])  # what was typed is shown
             for name, one in self.networks.items():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nlstm_lab as lab
-from nlstm_lab.widgets import pages
+from nlstm_lab.widgets import base
 
 pytestmark = pytest.mark.browser
 
@@ -132,7 +132,7 @@ def test_a_page_reads_as_the_library_does(page, tmp_path):
         const read = (about) => all(about).map(([name, value]) => [name, plain(value)]);
         return Object.entries(kept.networks).map(([run, about]) => [run, Object.fromEntries(read(about))]);
     }"""
-    script = pages.script(("forward.js",), alone=True).partition("function standIn")[0]
+    script = base.script(("forward.js",), alone=True).partition("function standIn")[0]
     found = dict(page.tab.evaluate(read.replace("SCRIPT", script), typed))
     assert list(found) == [run.name for run in runs]
     for run in runs:

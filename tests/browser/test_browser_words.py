@@ -5,7 +5,7 @@ from networks import SETUP, TEXT, word_networks
 
 from nlstm_lab.figures.connectivity import sentence_frame
 from nlstm_lab.figures.style import STRENGTH
-from nlstm_lab.widgets import AutocompleteDemo, ConnectivityExplorer, pages
+from nlstm_lab.widgets import AutocompleteDemo, ConnectivityExplorer, base
 
 pytestmark = pytest.mark.browser
 
@@ -82,7 +82,7 @@ def test_the_page_shows_the_figures_shades(page, tmp_path):
     page.open_file(widget.to_html(tmp_path / "connectivity.html"))
     first = page.look("connectivity-page")
     frame = sentence_frame(widget.data(), 40, "log")
-    shades = pages._shades(STRENGTH)
+    shades = base._shades(STRENGTH)
     for k, model in enumerate(("gru", "lstm", "nlstm")):
         expected = frame.loc[frame["model"] == model, "shade"].to_numpy()
         pieces = page.tab.locator(".nl-facet .nl-text").nth(k)

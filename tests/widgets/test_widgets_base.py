@@ -13,7 +13,6 @@ import traitlets
 
 from nlstm_lab import paths
 from nlstm_lab.errors import UsageError
-from nlstm_lab.widgets import pages
 from nlstm_lab.widgets.base import LabWidget
 
 HOSTILE = "</script><script>alert(1)</script> \u2028 'x' \"y\" é e\u0301 👩‍🚀 שלום 漢字"
@@ -187,6 +186,6 @@ def test_the_call_of_a_run_is_valid_whatever_the_corpus_is_called():
     name = 'ptb_char_nlstm+corpus=/tmp/a "quoted" \\ text.txt'
     run = SimpleNamespace(experiment=SimpleNamespace(name=name, scale="small"), seed=0, result={})
     widget = SimpleNamespace(made_of={"one": run}, title="", caption="", snippet="x")
-    call = ast.parse(pages.about(widget)["runs"]["one"]["load"], mode="eval").body
+    call = ast.parse(LabWidget._about(widget)["runs"]["one"]["load"], mode="eval").body
     assert isinstance(call, ast.Call)
     assert ast.literal_eval(call.args[0]) == name
