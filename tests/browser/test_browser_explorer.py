@@ -119,9 +119,8 @@ def test_the_page(page, tmp_path):
 
 def test_a_page_reads_as_the_library_does(page, tmp_path):
     """Every number that the page computes from a typed text, for a Nested LSTM and a stack; then typed by hand."""
-    runs = [
-        lab.runs.load(name, scale="small") for name in ("ptb_char_nlstm_logfreq", "ptb_char_nlstm", "ptb_char_lstm2")
-    ]
+    names = ("ptb_char_nlstm_logfreq", "ptb_char_nlstm", "ptb_char_lstm2")
+    runs = [lab.runs.load(name, scale="small") for name in names]
     written = lab.widgets.CellExplorer(runs, "the bank").to_html(tmp_path / "live.html")
     page.open_file(written)
     typed = "É $ N (a <unk>\n 'x' \"in\" 👩 the company said" + " and so on" * 30
@@ -139,21 +138,15 @@ def test_a_page_reads_as_the_library_does(page, tmp_path):
         own, expected = found[run.name], lab.widgets.CellExplorer(run, typed)
         for name in ("symbols", "memories", "vocabulary", "squashed", "notice", "units"):
             assert own[name] == getattr(expected, name), name
-        for name, kind in {
-            "states": "<f2",
-            "gates": "<f2",
-            "chances": "<f4",
-            "surprises": "<f4",
-            "labels": "<f4",
-        }.items():
+        kinds = {"states": "<f2", "gates": "<f2", "chances": "<f4", "surprises": "<f4", "labels": "<f4"}
+        for name, kind in kinds.items():
             values = np.frombuffer(getattr(expected, name), kind).astype(float)
             np.testing.assert_allclose(np.array(own[name], float), values, rtol=1e-3, atol=1e-3, err_msg=name)
         assert own["lives"] == list(expected.lives)
         expected.span = [3, 9]
         contrasts = np.frombuffer(expected.contrasts, "<f4").reshape(3, -1)  # the last is of another shuffled text
-        np.testing.assert_allclose(
-            np.reshape(own["contrasts"], contrasts.shape)[:2], contrasts[:2], rtol=0.01, atol=0.01
-        )
+        found_here = np.reshape(own["contrasts"], contrasts.shape)
+        np.testing.assert_allclose(found_here[:2], contrasts[:2], rtol=0.01, atol=0.01)
 
     page.tab.get_by_label("Text: type").fill("<script>window.hacked=1</script> é")
     page.see(".nl-text", "script")
@@ -203,26 +196,18 @@ def test_what_takes_long_says_so_and_can_be_ended(notebook):
 
 def test_vectors(notebook):
     """Steps and coordinates in place of a text; Python reads another sequence, and tells the units of some steps."""
-    page = notebook(
-        "vectors",
-        [
-            "import nlstm_lab as lab, numpy as np, torch",
-            "own = lab.models.wrap(torch.nn.LSTM(2, 12), readout=torch.nn.Linear(12, 2), name='own')\n"
-            "x = np.stack([np.sin(np.arange(160) / 5), np.arange(160) % 7 == 0], 1)",
-            "lab.widgets.CellExplorer(own, {'waves': x, 'short': x[:30]})",
-        ],
-    )
+    own = "lab.models.wrap(torch.nn.LSTM(2, 12), readout=torch.nn.Linear(12, 2), name='own')"
+    x = "np.stack([np.sin(np.arange(160) / 5), np.arange(160) % 7 == 0], 1)"
+    cell = f"own, x = {own}, {x}\nlab.widgets.CellExplorer(own, {{'waves': x, 'short': x[:30]}})"
+    page = notebook("vectors", ["import nlstm_lab as lab, numpy as np, torch", cell])
     page.tour("vectors", (1280, 400))
-    widget, steps = page.widget(), page.widget().locator(".nl-text").first
-    steps.locator("[data-step='120']").click()
+    page.widget().locator(".nl-text [data-step='120']").click()
     page.see(".nl-readout h3", "Step 120 of 0 to 159")
     page.see(".nl-readout p", "input 0: ")
-    widget.get_by_label("Find units").select_option("follows input 1")
+    page.widget().get_by_label("Find units").select_option("follows input 1")
     page.see(".nl-score", "1 of 12")
-    widget.get_by_label("Sequence").select_option("short")
+    page.widget().get_by_label("Sequence").select_option("short")
     page.see(".nl-readout h3", "Step 29 of 0 to 29")
-    steps = widget.locator(".nl-text").first
-    steps.locator("[data-step='2']").click()
+    page.widget().locator(".nl-text [data-step='2']").click()
     page.tab.keyboard.press("Shift+ArrowRight")
     page.see(".nl-unit h3", "steps 2 to 3")
-    page.look("vectors-short")

@@ -1,10 +1,8 @@
 """Who asks gets an answer to the last question; what leaves a widget holds text as text, and fetches nothing."""
 
-import ast
 import json
 import re
 import threading
-from types import SimpleNamespace
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -180,12 +178,3 @@ def test_no_script_parses_text():
     for path in folder.rglob("*.js"):
         forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|https?://(?!www\.w3)"
         assert not re.search(forbidden, path.read_text(encoding="utf-8")), path
-
-
-def test_the_call_of_a_run_is_valid_whatever_the_corpus_is_called():
-    name = 'ptb_char_nlstm+corpus=/tmp/a "quoted" \\ text.txt'
-    run = SimpleNamespace(experiment=SimpleNamespace(name=name, scale="small"), seed=0, result={})
-    widget = SimpleNamespace(made_of={"one": run}, title="", caption="", snippet="x")
-    call = ast.parse(LabWidget._about(widget)["runs"]["one"]["load"], mode="eval").body
-    assert isinstance(call, ast.Call)
-    assert ast.literal_eval(call.args[0]) == name

@@ -156,9 +156,8 @@ def test_a_patch_lab_shows_what_the_probe_measures_and_predicts():
     ends = [lab.probes.trace(model, text).log_p[-1].values for text in (clean, corrupted)]
     best = [int(each.argmax()) for each in (*ends, *found.log_p.values.reshape(-1, len(LETTERS)))]
     assert codes[:, 0].tolist() == best
-    np.testing.assert_allclose(
-        lab.figures.data(widget.figure())["patched"].sum(), float(found.patched.sum() / found.effect), rtol=1e-3
-    )
+    drawn = lab.figures.data(widget.figure())["patched"].sum()
+    np.testing.assert_allclose(drawn, float(found.patched.sum() / found.effect), rtol=1e-3)
     widget.memory, widget.step = 2, 8
     widget.run = "other"
     assert (widget.memories, widget.memory, widget.step) == (["h"], 0, 8)
