@@ -171,7 +171,8 @@ def execute_all(
                     pass  # waiting without a limit would not see Ctrl-C
             except KeyboardInterrupt:
                 pool.shutdown(wait=False, cancel_futures=True)
-                while wait(futures, 0.2).not_done:  # a kernel may just be starting
+                while not all(future.done() for future in futures):  # a kernel may just be starting
+                    time.sleep(0.1)
                     for process in [getattr(kernel.provisioner, "process", None) for kernel in list(_alive)]:
                         if process:
                             process.kill()

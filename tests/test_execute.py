@@ -220,16 +220,17 @@ def test_what_fails_stops_nobody_else(write, monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_ctrl_c_ends_its_kernels_and_keeps_what_was_finished(write, tmp_path):
-    write("11_b", "1 + 1")
-    write("10_a", write_processes(tmp_path / "processes"), "import time", "time.sleep(3600)")
+    write("12_c", "1 + 1")
+    write("11_b", write_processes(tmp_path / "processes"), "import time", "time.sleep(3600)")
+    write("10_a", "'its turn never comes'")
     process = command("--workers", "1")
-    until(lambda: (paths.executed() / "11_b.ipynb").is_file() and processes(tmp_path / "processes"), process)
+    until(lambda: (paths.executed() / "12_c.ipynb").is_file() and processes(tmp_path / "processes"), process)
     for _ in range(3):  # an impatient hand
         os.killpg(process.pid, signal.SIGINT)
     said = process.communicate()[0]
     assert process.returncode == 130, said
     assert "Traceback" not in said
-    assert left_behind() == ["11_b.ipynb"]
+    assert left_behind() == ["12_c.ipynb"]
     until(lambda: not any(map(runs, processes(tmp_path / "processes"))))
 
 
