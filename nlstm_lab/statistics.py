@@ -19,6 +19,10 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    def above(self, bound: float) -> Literal["holds", "fails", "inconclusive"]:
+        """Whether all of it lies above the bound; one that touches it, or is not there, decides nothing."""
+        return "holds" if self.low > bound else "fails" if self.high < bound else "inconclusive"
+
 
 def t_interval(values: Iterable[float]) -> Interval:
     """Compute the mean of the values (one a seed) and its 95 % Student t interval.
@@ -86,8 +90,7 @@ def compare(first: Mapping[Any, float], second: Mapping[Any, float], *, paired: 
         interval, df = _welch(list(first.values()), list(second.values()))
     if not np.isfinite(interval).all():
         return Compared(interval, seeds, "not measured", NAN)
-    ordering: Ordering = "holds" if interval.low > 0 else "fails" if interval.high < 0 else "inconclusive"
-    return Compared(interval, seeds, ordering, df)
+    return Compared(interval, seeds, interval.above(0.0), df)
 
 
 def _welch(first: list[float], second: list[float]) -> tuple[Interval, float]:

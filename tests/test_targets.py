@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-import nlstm_lab as lab
 from nlstm_lab import paths, targets
 from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.targets import shown
@@ -437,21 +436,6 @@ def test_a_claim_that_nobody_registered_is_refused_with_the_nearest_name():
         targets.verdicts(runs(), claims)
 
 
-# Bad frames
-
-
-def test_a_frame_that_is_none_is_refused():
-    run = runs(("ptb_char_nlstm", "paper", "valid", [1.4]))
-    for table, message in [
-        (run.drop(columns="seed"), "seed"),
-        (None, "lacks"),
-        (run.assign(scale="huge"), "'huge'"),
-        (pd.concat([run, run]), r"ptb_char_nlstm.*paper.*0"),
-    ]:
-        with pytest.raises(UsageError, match=message):
-            targets.verdicts(table)
-
-
 # Comparison
 
 
@@ -562,13 +546,6 @@ def test_the_report_says_how_many_remain_with_holms_correction():
     close = frame.assign(p=frame["p"].where(frame["verdict"] != "holds", 0.02))  # of four: more than a fourth of 5 %
     assert "| validation | 1 hold (1) |" in targets.report(frame)
     assert "| validation | 1 hold (0) |" in targets.report(close)
-
-
-@pytest.mark.slow
-def test_the_report_names_a_command_for_what_was_not_run_and_its_pattern_matches(frame):
-    patterns = re.findall(r"`([a-z0-9_]+_\*)`", targets.report(frame))
-    assert patterns
-    assert all(lab.experiments.names(pattern) for pattern in patterns)
 
 
 def comparison(values):

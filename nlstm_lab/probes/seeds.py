@@ -22,8 +22,8 @@ from nlstm_lab.probes.reading import string
 from nlstm_lab.runs import Run
 from nlstm_lab.runs.tables import NO_RUNS, run_columns
 from nlstm_lab.statistics import Compared, compare, t_interval
-from nlstm_lab.targets import DOCUMENTS, load
-from nlstm_lab.targets.verdicts import CLAIMS, check_claims
+from nlstm_lab.targets import Comparison, claimed
+from nlstm_lab.targets.verdicts import CLAIMS
 
 RUN = ("experiment", "scale", "model", "start", "seed")
 NETWORK = RUN[:-1]  # with the seed: which network a row is of
@@ -142,7 +142,8 @@ def comparisons(
         by: A column of `frame`; each of its values is compared by itself.
 
     Returns:
-        Columns comparison (and `by`), verdict (whether the first is larger), difference, low, high, seeds, df.
+        Columns comparison (and `by`), verdict, difference (first minus second, in the column's unit), low, high, seeds,
+        df. "holds": the whole 95 % interval lies above 0, so the first is larger; "fails": it lies below.
         UsageError where a side has two rows of a seed.
 
     >>> values = pd.DataFrame({"unit": list("aaabbb"), "seed": [0, 1, 2] * 2, "bpc": [2.0, 2.1, 2.2, 1.0, 1.1, 1.2]})
@@ -186,7 +187,7 @@ def _stored() -> pd.DataFrame:
     return table if MADE_WITH in table else table.assign(**{MADE_WITH: "{}"})
 
 
-def record_claims(document: str, scale: str, measured: pd.DataFrame | Mapping[str, Compared]) -> pd.DataFrame:
+def record_claims(document: str, scale: str, measured: pd.DataFrame | Mapping[str, Compared]) -> Comparison:
     """Enter what was measured of claims at a scale, in the place of earlier entries.
 
     Where a claim, or another one of the same notebook, was measured with other parameters, the file stays as it is, and
@@ -198,7 +199,8 @@ def record_claims(document: str, scale: str, measured: pd.DataFrame | Mapping[st
         measured: `lab.probes.comparisons`, named as the claims; or by the claims' names `lab.statistics.compare`.
 
     Returns:
-        Their rows in the table; UsageError where the document has no such claim, or there is no such scale.
+        Each claim with what was measured, what decides and the verdict. UsageError: the document has no such claim, or
+        there is no such scale.
     """
     if isinstance(measured, Mapping):
         measured = pd.DataFrame([{"comparison": name} | one.row() for name, one in measured.items()])
@@ -206,7 +208,7 @@ def record_claims(document: str, scale: str, measured: pd.DataFrame | Mapping[st
     new = new.round(dict.fromkeys(CLAIMS[2:5], 6) | {CLAIMS[-1]: 3})
     new.insert(0, CLAIMS[0], document + "." + measured["comparison"])
     new.insert(1, CLAIMS[1], scale)
-    check_claims(new, map(load, DOCUMENTS))  # what this refuses would keep every verdict from being read
+    shown = claimed(new)  # what this refuses would keep every verdict from being read
     now = parameters.current()
     new[MADE_WITH] = json.dumps(now)
     path = paths.probes() / "claims.csv"
@@ -226,4 +228,4 @@ def record_claims(document: str, scale: str, measured: pd.DataFrame | Mapping[st
             table = pd.concat([before, entered]) if len(before) else entered
             table = table.sort_values(CLAIMS[:2], ignore_index=True)
             paths.write(path, table.to_csv(index=False, lineterminator="\n"))
-    return new[CLAIMS].sort_values(CLAIMS[0], ignore_index=True)  # of a trial, too
+    return shown  # of a trial, too

@@ -11,13 +11,14 @@ What these arguments mean wherever they are taken:
 """
 
 from nlstm_lab.targets.entries import DOCUMENTS, load
-from nlstm_lab.targets.rendering import Comparison, booktabs, compare, readme_block, report, shown
+from nlstm_lab.targets.rendering import Comparison, booktabs, claimed, compare, readme_block, report, shown
 from nlstm_lab.targets.verdicts import printed_numbers, verdicts
 
 __all__ = [
     "DOCUMENTS",
     "Comparison",
     "booktabs",
+    "claimed",
     "compare",
     "load",
     "printed_numbers",

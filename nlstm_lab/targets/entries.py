@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from nlstm_lab import paths
@@ -219,10 +219,8 @@ def load(name: str) -> Document:
             if "tolerance" in claim:
                 claim["tolerance"] = read.get("tolerances", {}).get(claim["tolerance"], claim["tolerance"])
         return Document.model_validate({**read, "name": name})
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = " ".join(map(str, first["loc"]))
-        raise DamagedFile(f"{path}: {where}: {first['msg']}; correct it, or restore it from the repository") from error
-    except (OSError, ValueError, TypeError, AttributeError) as error:  # absent, no UTF-8, no TOML, no tables
-        why = getattr(error, "strerror", None) or error
-        raise DamagedFile(f"{path} cannot be read as TOML ({why}): restore it with git, or work in a clone") from error
+    except (OSError, ValueError, TypeError, AttributeError) as error:  # absent, no UTF-8, no TOML, not these tables
+        why = " ".join(str(error).split("\n    For further")[0].split())
+        raise DamagedFile(
+            f"{path} is no TOML of a document ({why}): restore it with git, or work in a clone"
+        ) from error

@@ -2,11 +2,10 @@
 
 import html
 import json
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -15,8 +14,17 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.runs.records import commit
 from nlstm_lab.settings import METRIC_LABELS
 from nlstm_lab.statistics import holm
-from nlstm_lab.targets.entries import NOT_RUN, load
-from nlstm_lab.targets.verdicts import ENOUGH, SMALLER, UNJUDGED, Runs, discriminations, frame, judge, printed_numbers
+from nlstm_lab.targets.entries import DOCUMENTS, NOT_RUN, load
+from nlstm_lab.targets.verdicts import (
+    SMALLER,
+    UNJUDGED,
+    Runs,
+    discriminations,
+    frame,
+    judge,
+    judge_claims,
+    printed_numbers,
+)
 
 MADE_WITH = "% made with "  # how the last line of a LaTeX table begins
 
@@ -28,15 +36,17 @@ OUTCOMES = {  # column of the report: the verdicts that it counts, worded as the
     "replicated or close": {"match": "match", "close": "close", "holds": "hold"},
     "not replicated": {"differs": "differ", "fails": "fail"},
     "inconclusive": {"inconclusive": "inconclusive", UNJUDGED: UNJUDGED},
-    "not run": {NOT_RUN: "not run", SMALLER: "only at smaller scale", "few": "with too few seeds"},
+    "not run": {NOT_RUN: "not run", SMALLER: "only at smaller scale"},
 }
-STATEMENT = ["where", "says", "note", "metric", "split", "scale", "setting"]  # what one line of claims is about
-READING = (
-    "Numbers are judged at paper scale; of two in a cell, the first is for validation and the second for the test set. "
-    "Orderings and claims are judged by 95 % intervals over seeds at the scale shown, on the splits that the claim is "
-    "about. A row with several comparisons shows the smallest difference (“smallest”) and counts the verdicts."
+NUMBERS = ["number", "from memory"]
+STATEMENT = ["where", "says", "note", "metric", "split", "scale", "setting"]  # what one line of a page is about
+FROM_MEMORY = "Not printed in our copy, so in no total; the value is from memory."
+DECIDED = (
+    "How it is decided: of a number, ours is the mean over seeds; it is judged at paper scale alone, by its distance "
+    "from the printed one. Of an ordering, ours is by how much the first is better, in the metric's unit, at the scale "
+    "shown; it holds where the whole 95 % interval over seeds lies above 0, fails where it lies below, and else is "
+    "inconclusive."
 )
-Cells = list[dict[Hashable, Any]]
 
 
 @dataclass(frozen=True)
@@ -73,8 +83,8 @@ class Comparison:
         return [csv, tex]
 
     def _repr_html_(self) -> str:
-        table = shown(self.frame).to_html(index=False, border=0, escape=True)
-        remarks = [self.note] * bool(self.note) + below(self.frame)
+        table = shown(self.frame).loc[:, lambda text: text.ne("").any()].to_html(index=False, border=0, escape=True)
+        remarks = filter(None, [self.note, *below(self.frame)])
         return f"<h4>{html.escape(self.title)}</h4>{table}" + "".join(f"<p>{html.escape(one)}</p>" for one in remarks)
 
 
@@ -100,7 +110,18 @@ def compare(target: str, table: pd.DataFrame) -> Comparison:
         raise UsageError(f"there is no target {target!r}; there are {known}")
     entries = document.places[place]
     title = f"{document.title} ({document.authors} {document.year}), {entries.where}: {entries.caption}"
-    return Comparison(target, title, entries.note, frame(judge(entries, Runs(table))))
+    return Comparison(target, title, f"{entries.note} {DECIDED}".strip(), frame(judge(entries, Runs(table))))
+
+
+def claimed(claims: pd.DataFrame) -> Comparison:
+    """Set what was measured of claims beside what each says, what was measured, and what decides.
+
+    Args:
+        claims: Rows of `lab.probes.measured_claims()`.
+    """
+    rows = frame(judge_claims(claims, claims["claim"]))
+    rows["subject"] = rows["says"] + " Measured: " + rows["subject"] + ". " + rows["note"]
+    return Comparison("", "Claims, what was measured of them, and what decides", "", rows.assign(note=""))
 
 
 def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -154,87 +175,54 @@ def booktabs(verdicts: pd.DataFrame) -> str:
 
 
 def below(verdicts: pd.DataFrame) -> list[str]:
-    """What stands below a table: what its tolerances distinguish, then its notes."""
-    return [f"{one}." for one in discriminations(_worded(verdicts))] + _notes(verdicts)
-
-
-def _notes(verdicts: pd.DataFrame) -> list[str]:
-    """The notes that a dagger refers to, each with the rows that it is about."""
-    return [
+    """What stands below a table: what its tolerances distinguish, then its notes, each with the rows it is about."""
+    return [f"{one}." for one in discriminations(_worded(verdicts))] + [
         f"† {note} ({'; '.join(dict.fromkeys(about['where'] + ', ' + about['subject']))})."
         for note, about in verdicts[verdicts["note"].ne("")].groupby("note", sort=False)
     ]
 
 
 def report(verdicts: pd.DataFrame) -> str:
-    """Write the whole frame of `verdicts` as a small Markdown table, with the commands that run what lacks runs."""
+    """Count the verdicts of the whole frame, in a small Markdown table."""
     counted = verdicts[verdicts["anchor"]]
-    few = counted["verdict"].eq("inconclusive") & counted["seeds"].lt(ENOUGH)
-    counted = counted.assign(verdict=counted["verdict"].mask(few, "few"))
+    numbers, own, titles = printed_numbers(counted), counted["own"], {name: load(name).title for name in DOCUMENTS}
+    kind = numbers.map({True: "printed numbers", False: "orderings and claims"})
+    family = ("**" + counted["document"].map(titles) + "**, " + kind).mask(own, "**Questions of our own**")
+    order = counted["document"].map(list(titles).index).mask(own, len(titles))
     lines = ["| | on | " + " | ".join(OUTCOMES) + " |", "|---" * (len(OUTCOMES) + 2) + "|"]
-    numbers, own = printed_numbers(counted), counted["own"]
-    families = {}  # what is counted together
-    for name in dict.fromkeys(counted["document"]):
-        mine, title = (counted["document"] == name) & ~own, load(str(name)).title
-        families[f"**{title}**, printed numbers"] = counted[mine & numbers]
-        families[f"**{title}**, orderings and claims"] = counted[mine & ~numbers]
-    families["**Questions of our own**"] = counted[own]
-    for label, rows in families.items():
-        parts = {split: part for split in SPLITS if len(part := rows[rows["split"] == split])}
-        lines += [_line("" if k else label, *one) for k, one in enumerate(parts.items())]
-    lacking = counted["verdict"].isin(OUTCOMES["not run"]) & counted["kind"].ne("claim")
+    for _, rows in counted.groupby([order, ~numbers, counted["split"].map(list(SPLITS).index)]):
+        found, remaining = rows["verdict"].value_counts(), rows.loc[holm(rows["p"]), "verdict"].value_counts()
+        after = {verdict: f" ({remaining.get(verdict, 0)})" for verdict in ("holds", "fails")}
+        cells = [family[rows.index[0]], SPLITS[rows["split"].iloc[0]]]
+        for worded in OUTCOMES.values():
+            counts = (f"{found[one]} {word}{after.get(one, '')}" for one, word in worded.items() if one in found)
+            cells.append(", ".join(counts) or "0")
+        lines.append(_cells(*cells))
     corrected = "In brackets: how many remain after Holm's correction at 5 % for the comparisons in their row."
-    return "\n".join([*lines, "", corrected, "", _rest(counted[lacking])]) + "\n"
-
-
-def _line(label: str, split: str, rows: pd.DataFrame) -> str:
-    corrected = rows[holm(rows["p"])]["verdict"].tolist()
-    verdicts, cells = rows["verdict"].tolist(), []
-    for worded in OUTCOMES.values():
-        counts = []
-        for verdict, word in worded.items():
-            if count := verdicts.count(verdict):
-                after = f" ({corrected.count(verdict)})" if verdict in ("holds", "fails") else ""
-                counts.append(f"{count} {word}{after}" if len(worded) > 1 else str(count))
-        cells.append(", ".join(counts) or "0")
-    return _cells(label, SPLITS[split], *cells)
-
-
-def _rest(lacking: pd.DataFrame) -> str:
-    """What it would take: the experiments of tables that were not run in full, as patterns of one command."""
-    patterns = []
-    for document, place in dict.fromkeys(zip(lacking["document"], lacking["place"], strict=True)):
-        table = load(str(document)).places[str(place)]
-        names = [row.experiment for row in table.numbers]
-        names += [name for row in table.orderings for name in (row.better, row.worse)]
-        patterns += [f"`{name.split('_')[0]}_*`" for name in names if name]
-    if not patterns:
-        return "Everything was run."
-    return (
-        "Orderings and claims are judged by intervals over seeds, also at small scale, and by their direction, not by "
-        "the printed margin; printed numbers only at the paper's own scale. What was not run, or with too few seeds "
-        "for an interval, needs a GPU, or days on a processor, and one command per task: `nlstm-lab sweep PATTERN "
-        f"--scale paper --seeds 0-4`, where the pattern is one of {', '.join(dict.fromkeys(patterns))}."
-    )
+    return "\n".join([*lines, "", corrected]) + "\n"
 
 
 def readme_block(verdicts: pd.DataFrame) -> str:
     """Write the whole frame of `verdicts` as Markdown: for each document its numbers and its claims."""
-    verdicts = _worded(verdicts)
-    lines = [READING, ""]
-    for name in dict.fromkeys(verdicts["document"]):
-        document, mine = load(name), verdicts[(verdicts["document"] == name) & ~verdicts["own"]]
-        lines += [f"**{document.title}** ({document.authors}, {document.year})", ""]
-        lines += ["| where | row | printed | ours | seeds | scale | verdict |", "|---|---|---|---|---|---|---|"]
-        lines += _numbers(mine[mine["kind"] == "number"])
-        if len(blank := mine[mine["kind"] == "from memory"]):
-            lines.append(_cells("", "**Not printed in our copy, so in no total; the value is from memory**", *[""] * 5))
-            lines += _numbers(blank)
-        remarks = [f"{document.places[one.place].where}, {one}." for one in discriminations(mine) if one.ours[1]]
-        remarks += _notes(mine[(mine["seeds"] > 0) & mine["kind"].isin(["number", "from memory"])])
-        lines += ["", *("\n\n".join(remarks).splitlines()), "", *_statements(mine), ""]
-    if verdicts["own"].any():
-        lines += ["**Questions of our own**", "", *_statements(verdicts[verdicts["own"]]), ""]
+    rows = _worded(verdicts)
+    number, claim, ran = rows["kind"].isin(NUMBERS), rows["kind"].eq("claim"), rows["seeds"].gt(0)
+    setting = (", " + rows["setting"]).mask(rows["setting"].isin(["", "as printed"]), "")
+    ran_table = ran.groupby([rows["document"], rows["place"]]).transform("any")
+    rows["says"] = rows["says"].mask(number, (rows["subject"] + setting).where(ran_table, "its numbers"))
+    rows["setting"] = rows["setting"].mask(number, "")
+    rows["note"] = rows["note"].mask(rows["kind"].eq("from memory"), FROM_MEMORY)
+    rows["note"] = rows["note"].mask(claim, "Measured: " + rows["subject"] + ". " + rows["note"]).str.strip()
+    rows = rows[claim | (rows["kind"].eq("ordering") & rows["anchor"]) | (number & (ran | rows["as_printed"].ne("")))]
+    lines = [DECIDED, "Where a sentence has several comparisons, the smallest difference is shown.", ""]
+    for name, mine in rows[~rows["own"]].groupby("document", sort=False):
+        document = load(str(name))
+        lines += [f"**{document.title}** ({document.authors}, {document.year})", "", *_lines(mine)]
+        lines += [
+            "\n\n".join(f"{document.places[one.place].where}, {one}." for one in discriminations(mine) if one.ours[1]),
+            "",
+        ]
+    if rows["own"].any():
+        lines += ["**Questions of our own**", "", *_lines(rows[rows["own"]])]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -242,45 +230,19 @@ def _cells(*cells: object) -> str:
     return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
 
-def _numbers(numbers: pd.DataFrame) -> Iterator[str]:
-    for (document, place), rows in numbers.groupby(["document", "place"], sort=False):
-        where, caption = rows["where"].iloc[0], load(str(document)).places[str(place)].caption
-        if not rows["seeds"].any():
-            count = rows["setting"].eq("as printed").sum()
-            yield _cells(where, caption, f"{count} number{'' if count == 1 else 's'}", "", "", "", NOT_RUN)
-            continue
-        yield _cells(where, caption, "", "", "", "", "")
-        for (subject, setting, metric), row in rows.groupby(["subject", "setting", "metric"], sort=False):
-            if setting != "as printed" and not row["seeds"].any():
-                continue  # neither printed nor run
-            cells: Cells = row.to_dict("records")
-            label = f"{subject}, {metric}" + ("" if setting == "as printed" else f", {setting}")
-            printed = " / ".join(filter(None, row["as_printed"]))
-            ours = " / ".join(_spread(cell) for cell in cells if cell["seeds"])
-            verdict = " / ".join(filter(None, row["verdict"]))
-            label, seeds = label + "†" * bool(cells[0]["note"]), cells[0]["seeds"] or ""
-            yield _cells("", label, printed, ours, seeds, cells[0]["scale"], verdict)
-
-
-def _spread(cell: dict[Hashable, Any]) -> str:
-    """A mean with half the width of its interval."""
-    mean, half = cell["ours"], (cell["high"] - cell["low"]) / 2
-    return _number(mean, cell["digits"]) + ("" if pd.isna(half) else f" ± {_number(half, cell['digits'])}")
-
-
-def _statements(frame: pd.DataFrame) -> list[str]:
-    """Claims, and orderings with one line a sentence of the document, metric, split and scale."""
-    stated = frame[frame["kind"].isin(["ordering", "claim"]) & (frame["anchor"] | frame["split"].eq(""))]
-    lines = ["| where | claim | split | ours | seeds | scale | verdict |", "|---|---|---|---|---|---|---|"]
-    for (where, says, note, metric, split, scale, text), rows in stated.groupby(STATEMENT, sort=False):
-        cells: Cells = rows.to_dict("records")
-        ours = seeds = ""
-        if scale:
-            least = min(cells, key=lambda cell: float(cell["ours"]))
-            ours = f"{metric}: {_spread(least)}".removeprefix(": ") + " (smallest)" * (len(cells) > 1)
-            seeds = str(rows["seeds"].min())
-        tally = rows["verdict"].value_counts(sort=False)
-        verdict = ", ".join(f"{count} {name}" for name, count in tally.items()) if len(cells) > 1 else tally.index[0]
-        said = f"{says}<br>*{note}*" if note else says
-        lines.append(_cells(where, said, split, ours, seeds, f"{scale}, {text}" if text else scale, verdict))
-    return lines
+def _lines(rows: pd.DataFrame) -> Iterator[str]:
+    """A line a number, and a line a sentence: the smallest difference of its comparisons, and their verdicts."""
+    yield "| where | row or claim | metric | split | printed | ours | seeds | scale | verdict |"
+    yield "|---" * 9 + "|"
+    for _, alike in rows.groupby(STATEMENT, sort=False):
+        several, least, ours = len(alike) > 1, alike.sort_values("ours", kind="stable").iloc[0].to_dict(), ""
+        if least["scale"]:
+            ours, half = _number(least["ours"], least["digits"]), (least["high"] - least["low"]) / 2
+            ours += ("" if pd.isna(half) else f" ± {_number(half, least['digits'])}") + " (smallest)" * several
+        printed = least["as_printed"] if least["kind"] in NUMBERS and not several else ""
+        tally = alike["verdict"].value_counts(sort=False)
+        verdict = ", ".join(f"{count} {name}" if several else str(name) for name, count in tally.items())
+        said = f"{least['says']}<br>*{least['note']}*" if least["note"] else least["says"]
+        scale, seeds = ", ".join(filter(None, [least["scale"], least["setting"]])), alike["seeds"].min() or ""
+        yield _cells(least["where"], said, least["metric"], least["split"], printed, ours, seeds, scale, verdict)
+    yield ""

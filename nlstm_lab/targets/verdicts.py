@@ -13,7 +13,7 @@ import pandas as pd
 from nlstm_lab.errors import UsageError, hint
 from nlstm_lab.settings import HIGHER_IS_BETTER, SCALES, UNDER_WAY, ended
 from nlstm_lab.statistics import Interval, compare, p_value, t_interval
-from nlstm_lab.targets.entries import DOCUMENTS, Claim, Document, Place, Row, Tolerance, load
+from nlstm_lab.targets.entries import DOCUMENTS, Claim, Place, Row, Tolerance, load
 
 SMALLER = "smaller scale"  # a printed number is judged at paper scale alone
 UNJUDGED = "cannot be judged"  # more than a quarter of a table's other rows would match its number, too
@@ -25,10 +25,9 @@ COLUMNS = [field.name for field in fields(Row) if field.name not in ("better", "
 
 
 class Runs:
-    """What runs measured (values by seed), and how a rule ended them; UsageError: of a table that is none."""
+    """What runs measured (values by seed), and how a rule ended them. UsageError: one is under way."""
 
     def __init__(self, table: pd.DataFrame) -> None:
-        _check(table, TABLE, TABLE[:-1], "the table of runs")
         self.values: dict[tuple[str, ...], dict[int, float]] = {}
         for experiment, scale, seed, split, evaluation, metric, value in table[TABLE].itertuples(index=False):
             self.values.setdefault((experiment, scale, evaluation, metric, split), {})[int(seed)] = float(value)
@@ -49,24 +48,6 @@ class Runs:
         return "; ".join(ended(self.ended[run] for run in runs if run in self.ended))
 
 
-def _check(given: pd.DataFrame, columns: list[str], key: list[str], what: str) -> None:
-    if lacking := [column for column in columns if column not in getattr(given, "columns", ())]:
-        raise UsageError(f"{what} lacks the columns {', '.join(lacking)}; it needs {', '.join(columns)}")
-    if unknown := sorted(set(given["scale"]) - set(SCALES)):
-        raise UsageError(f"{what} has the scale {unknown[0]!r}; the scales are {', '.join(SCALES)}")
-    if given.duplicated(key).any():
-        twice = given[given.duplicated(key)].iloc[0]
-        raise UsageError(f"{what} has two rows for {', '.join(f'{name} {twice[name]}' for name in key)}; keep one")
-
-
-def check_claims(claims: pd.DataFrame, documents: Iterable[Document]) -> None:
-    """UsageError: a column is lacking, a claim is there twice, or no document registers it."""
-    _check(claims, CLAIMS, CLAIMS[:2], "the frame of claims")
-    known = [f"{document.name}.{claim.name}" for document in documents for claim in document.claims]
-    for claim in claims.loc[~claims["claim"].isin(known), "claim"]:
-        raise UsageError(f"no document registers the claim {claim!r}; {hint(str(claim), known)}")
-
-
 def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.DataFrame:
     """Judge every entry of every document, in the documents' order; columns as of `entries.Row`.
 
@@ -77,21 +58,30 @@ def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.Data
         claims: `lab.probes.measured_claims()`.
 
     Raises:
-        UsageError: A frame lacks a column or has a row twice, or a claim is not registered.
+        UsageError: A run is under way, or a claim is not registered.
 
     >>> import nlstm_lab as lab
     >>> frame = verdicts(lab.runs.table(), lab.probes.measured_claims())
     >>> bool((frame.verdict == "holds").any())
     True
     """
-    documents = [load(name) for name in DOCUMENTS]
-    claims = pd.DataFrame(columns=CLAIMS) if claims is None else claims
-    check_claims(claims, documents)
     runs, rows = Runs(table), list[Row]()
-    for document in documents:
-        rows += [row for place in document.places.values() for row in judge(place, runs)]
-        rows += [_claim(document.name, claim, claims) for claim in document.claims]
+    judged = judge_claims(pd.DataFrame(columns=CLAIMS) if claims is None else claims)
+    for name in DOCUMENTS:
+        rows += [row for place in load(name).places.values() for row in judge(place, runs)]
+        rows += [row for row in judged if row.document == name]
     return frame(rows)
+
+
+def judge_claims(claims: pd.DataFrame, only: Iterable[str] | None = None) -> list[Row]:
+    """Judge every claim, or those named; UsageError: of a scale or a name that no document has."""
+    known = {f"{name}.{claim.name}": (name, claim) for name in DOCUMENTS for claim in load(name).claims}
+    for name, scale in claims[["claim", "scale"]].itertuples(index=False):
+        if name not in known:
+            raise UsageError(f"no document registers the claim {name!r}; {hint(str(name), known)}")
+        if scale not in SCALES:
+            raise UsageError(f"there is no scale {scale!r}; the scales are {', '.join(SCALES)}")
+    return [_claim(*known[name], claims) for name in (known if only is None else only)]
 
 
 def frame(rows: Iterable[Row]) -> pd.DataFrame:
@@ -192,7 +182,7 @@ def _ordering(place: Place, row: Row, runs: Runs) -> Row:
     named = sorted({name for one in alike for name in (one.better, one.worse)})
     setting = ", ".join(filter(None, [text, runs.how_they_ended(named, scale, {*pair[0], *pair[1]})]))
     values, p = " beside ".join(map(_listed, pair)), p_value(compared.difference, compared.df)
-    row = replace(row, setting=setting, p=p, scale=scale, verdict=_side(compared.difference, 0.0))
+    row = replace(row, setting=setting, p=p, scale=scale, verdict=compared.difference.above(0.0))
     return _measured(row, compared.difference, seeds=compared.seeds, values=values)
 
 
@@ -205,7 +195,12 @@ def _evidence(place: Place) -> list[tuple[str, str, str]]:
 
 
 def _claim(document: str, claim: Claim, claims: pd.DataFrame) -> Row:
-    row = Row(document, claim.name, claim.where, "claim", not claim.counted_with, claim.ours, claim.measure, claim.says)
+    within, bound = claim.tolerance, claim.above or 0.0
+    rule = f"holds if the whole 95 % interval over seeds is above {bound:g}, fails if it is below"
+    if within:
+        rule = f"a match within {100 * within.match:g} % of the printed number, close within {100 * within.close:g} %"
+    measure = f"{claim.measure}; {rule}"
+    row = Row(document, claim.name, claim.where, "claim", not claim.counted_with, claim.ours, measure, claim.says)
     row = replace(row, note=claim.note)
     if claim.printed is not None:
         row = replace(row, printed=float(claim.printed), as_printed=str(claim.printed))
@@ -216,19 +211,13 @@ def _claim(document: str, claim: Claim, claims: pd.DataFrame) -> Row:
     chosen = (mine[mine["n"] >= ENOUGH] if (mine["n"] >= ENOUGH).any() else mine).iloc[0]
     ours, scale = Interval(chosen["value"], chosen["low"], chosen["high"]), chosen["scale"]
     row = _measured(row, ours, seeds=int(chosen["n"]), scale=scale)
-    if claim.tolerance is None:
-        bound = claim.above or 0.0
-        return replace(row, p=p_value(ours, chosen["df"], bound), verdict=_side(ours, bound))
-    return replace(row, verdict=claim.tolerance.verdict(row.printed, ours.mean) if scale == "paper" else SMALLER)
+    if within is None:
+        return replace(row, p=p_value(ours, chosen["df"], bound), verdict=ours.above(bound))
+    return replace(row, verdict=within.verdict(row.printed, ours.mean) if scale == "paper" else SMALLER)
 
 
 def _measured(row: Row, ours: Interval, **fields: Any) -> Row:
     return replace(row, ours=float(ours.mean), low=float(ours.low), high=float(ours.high), **fields)
-
-
-def _side(ours: Interval, bound: float) -> str:
-    """Whether an interval lies above the bound; one that touches it, or is not there, decides nothing."""
-    return "holds" if ours.low > bound else "fails" if ours.high < bound else "inconclusive"
 
 
 def _listed(values: Mapping[int, float]) -> str:
