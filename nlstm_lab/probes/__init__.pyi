@@ -10,7 +10,6 @@ from .decoding import cell_cuts as cell_cuts
 from .decoding import contents as contents
 from .decoding import decode as decode
 from .dynamics import fixed_points as fixed_points
-from .dynamics import slow_modes as slow_modes
 from .edits import edits_from_json as edits_from_json
 from .edits import edits_to_json as edits_to_json
 from .edits import freeze as freeze
@@ -44,7 +43,6 @@ from .slowness import medians as medians
 from .slowness import state_timescales as state_timescales
 from .slowness import timescales as timescales
 from .state_lens import lens as lens
-from .state_lens import lens_losses as lens_losses
 from .tracing import trace as trace
 from .unit_statistics import passages as passages
 from .unit_statistics import units as units

@@ -10,27 +10,21 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy.linalg
 import torch
 import xarray as xr
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes import reading
-from nlstm_lab.probes.forgetting import classes
-from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.tracing import trace
 
 FIXED = 1e-6  # the length of F(s) - s below which a point is fixed
 SLOW = 0.05  # of the median length of a step along the text: below it, a point is slow
 SAME = 1e-3  # largest difference of tanh s of two starts that came to the same point
-SATURATED = 0.99  # of |tanh c|
 STUCK = 1e9  # damping of a step that no longer helps
-RECORDED = 2.0  # steps: modes that are gone sooner are not recorded
 STARTS = 4
 STEPS = 60  # of the minimization, from each start
 
@@ -155,34 +149,3 @@ def _modes(jacobian: Tensor, parts: int) -> tuple[np.ndarray, np.ndarray]:
     order = np.argsort(-np.abs(values), kind="stable")
     taken = np.abs(left.conj() * right)[:, order].reshape(parts, -1, len(values)).sum(1).T
     return values[order], taken / np.maximum(taken.sum(-1, keepdims=True), np.finfo(float).tiny)
-
-
-@recorded("modes", by=["starts"])
-def slow_modes(model: Network, text: reading.Text | Excerpt, starts: int = STARTS) -> pd.DataFrame:
-    """Measure the slow modes at each point at which a network rests while it reads the mean input of a text.
-
-    Args:
-        starts: From how many states of the text the search starts.
-
-    Returns:
-        One row a point, memory and mode that is mostly that memory's (its slowest, and all that last `RECORDED` steps
-        and more): point, kind, `relative` (its speed as a share of a step along the text), starts, memory, timescale
-        (0 where no mode is mostly this memory's), share; and of the memory's cells at the point, NaN of a hidden
-        state: `saturated`, the share of |tanh c| above `SATURATED`, and `latched`, that share among those that are
-        saturated along the text.
-    """
-    codes = reading.encode(model, read(text))
-    found, traced = fixed_points(model, codes, starts=starts), trace(model, codes, predictions=False)
-    life = found["state"].isel(point=0).astype(object).where(False)  # of hidden states there is none
-    for memory, cells in classes(traced).groupby("memory") if "c" in traced else ():
-        life.loc[{"memory": memory}] = cells["life"].to_numpy()
-    at = abs(xr.apply_ufunc(np.tanh, found["state"])) > SATURATED
-    about = found[["memory", "kind", "starts"]].assign(relative=found["speed"] / found.step)
-    about["saturated"] = at.where(life.notnull()).mean("unit")
-    about["latched"] = at.where(life == "latched").mean("unit")
-    main = found["memory"][found["share"].argmax("memory")]  # the slowest come first
-    modes = xr.Dataset({"memory": main, "timescale": found["timescale"], "share": found["share"].max("memory")})
-    rows = modes.to_dataframe().reset_index("point")
-    rows = rows[rows["timescale"].ge(RECORDED) | ~rows.duplicated(["point", "memory"])]
-    table = about.to_dataframe(["point", "memory"]).reset_index().merge(rows, "left", ["point", "memory"])
-    return table.fillna({"timescale": 0.0, "share": 0.0})

@@ -9,25 +9,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 import torch.nn.functional as F
 import xarray as xr
 from torch import Tensor
 
-from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.decoding import fitted
-from nlstm_lab.probes.reading import BURN_IN, Text, Texts, encode_symbols, is_one, reading, seen, skipped
-from nlstm_lab.probes.records import read, recorded
+from nlstm_lab.probes.reading import BURN_IN, Text, Texts, encode_symbols, is_one, seen, skipped
 from nlstm_lab.probes.tracing import trace
 
 AHEAD = (0, 1, 3, 7)  # characters beyond the next
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4)  # on the squared weights of standardized units, a character
 HELD_OUT = 0.2  # of the training text, its end: what the penalty is chosen by
 STEPS = 60  # of L-BFGS; a third of them for each penalty that is tried
-TRAINED_ON = 20_000  # characters
 
 
 @dataclass(frozen=True)
@@ -123,31 +119,3 @@ def _fitted(x: Tensor, targets: Tensor, size: int) -> Tensor:
 def _loss(weights: Tensor, x: Tensor, targets: Tensor) -> Tensor:
     """Nats a character, summed over the distances."""
     return F.cross_entropy(torch.tensordot(x, weights, 1).flatten(0, 1), targets.flatten()) * targets.shape[1]
-
-
-@recorded("lens", trained_on=TRAINED_ON, ahead=AHEAD)
-def lens_losses(model: Network, text: Excerpt) -> pd.DataFrame:
-    """Measure what each memory predicts of a text, by a lens trained on the start of the corpus's training split.
-
-    Returns:
-        Columns memory, ahead (characters beyond the next), and in bits a character: `lens`, `direct` (the network's
-        readout of the memory), `frequency` (what the training text's frequencies alone predict).
-    """
-    training = Excerpt(text.corpus, "train", TRAINED_ON).read()
-    learned = lens(model, training)
-    codes = encode_symbols(model, read(text)).cpu()
-    counts = torch.bincount(encode_symbols(model, training).cpu())
-    traced = trace(model, codes, predictions=False)
-    predicted = learned.read(traced)
-    common = (F.pad(counts.float(), (0, predicted.sizes["vocabulary"] - len(counts))) + 1).log().log_softmax(-1)
-    rows = []
-    for name, values in _states(traced).items():
-        with reading(model):
-            direct = model.readout(values.to(next(model.parameters()))).float().log_softmax(-1).cpu()
-        for k in AHEAD:
-            here, then = slice(BURN_IN, len(codes) - 1 - k), codes[BURN_IN + 1 + k :]
-            guesses = {"lens": torch.from_numpy(predicted.sel(memory=name, ahead=k).values), "direct": direct}
-            bits = {kind: F.nll_loss(log_p[here], then).item() / np.log(2) for kind, log_p in guesses.items()}
-            bits["frequency"] = F.nll_loss(common.expand(len(then), -1), then).item() / np.log(2)
-            rows.append({"memory": name, "ahead": k} | bits)
-    return pd.DataFrame(rows)

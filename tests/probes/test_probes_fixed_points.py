@@ -8,8 +8,8 @@ from test_probes_patching import OPEN, delay_line
 from torch import nn
 
 import nlstm_lab as lab
-from nlstm_lab.cells import GRU, LSTM, NestedLSTM
-from nlstm_lab.probes import fixed_points, slow_modes
+from nlstm_lab.cells import LSTM, NestedLSTM
+from nlstm_lab.probes import fixed_points
 
 
 def one_cell(forget, *, from_input=0.0, from_itself=0.0):
@@ -99,12 +99,3 @@ def test_at_a_point_the_modes_are_those_of_the_step(network, text):
         differences.append((step(at + change.view(3, 3)) - step(at - change.view(3, 3))) / 2e-5)
     expected = np.sort(np.abs(np.linalg.eigvals(torch.stack(differences, 1).numpy())))[::-1]
     np.testing.assert_allclose(size(found)[0], expected, atol=1e-6)
-
-
-def test_slow_modes_has_a_row_for_every_memory(network, text):
-    frame = slow_modes(network(NestedLSTM, hidden_size=3), text[:60], starts=2)
-    assert set(frame["memory"]) == {"outer", "inner", "h"}
-    assert (frame["timescale"] >= 0).all()
-    gru = slow_modes(network(GRU, hidden_size=3), text[:60], starts=2)
-    assert set(gru["memory"]) == {"h"}
-    assert gru["saturated"].isna().all()

@@ -241,7 +241,6 @@ SYMBOLS = [
     lambda model, text: probes.timescales(model, text, burn_in=0),
     lambda model, text: probes.ablations(model, text),
     lambda model, text: probes.unit_ablations(model, text, "inner", moments=[2], distance=1),
-    lambda model, text: probes.slow_modes(model, text, starts=1),
     lambda model, text: probes.cell_cuts(model, text),
 ]
 
