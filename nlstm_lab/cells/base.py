@@ -222,10 +222,7 @@ def fill(
 ) -> None:
     """Fill a matrix [gates * hidden_size, columns] in place, gate block by gate block, or a bias, zero but torch's.
 
-    Half precision is drawn in float32 and rounded.
-
-    Args:
-        fans: Of each block in turn, inputs plus outputs of its kernel.
+    Half precision is drawn in float32 and rounded. `fans` are inputs plus outputs of each block's kernel.
     """
     if parameter.dtype in (torch.float16, torch.bfloat16):
         drawn = parameter.float()

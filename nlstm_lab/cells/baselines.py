@@ -141,10 +141,8 @@ class LayerNormLSTMCell(GatedCell):
         self, input_size: int, hidden_size: int, bias: bool = True, *, forget_bias: float = 1.0, **options: Any
     ) -> None:
         super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **options)
-        new: Any = {"device": self.like.device, "dtype": self.like.dtype}
-        self.norm = nn.LayerNorm(4 * hidden_size, bias=False, **new)
-        self.norm_ih = nn.LayerNorm(4 * hidden_size, bias=False, **new)
-        self.norm_c = nn.LayerNorm(hidden_size, **new)
+        self.norm, self.norm_ih = (nn.LayerNorm(4 * hidden_size, bias=False).to(self.like) for _ in range(2))
+        self.norm_c = nn.LayerNorm(hidden_size).to(self.like)
         self.reset_parameters()
 
     def project(self, x: Tensor) -> Tensor:
@@ -179,9 +177,8 @@ class ClockworkRNNCell(GatedCell):
     slower modules (the block-triangular matrix of the paper, of which the zeros are not stored). Steps are counted from
     0, at which all act; the count is part of the state, and so is kept.
 
-    Parameters: weight_ih [hidden_size, input_size], weight_hh[k] [width, hidden_size - k * width], bias, gain. Shapes:
-    input [B, input_size], h [B, hidden_size], clock [B] (integer), returns the new (h, clock). `periods` and
-    `layer_norm` as in `ClockworkRNN`.
+    Shapes: input [B, input_size], h [B, hidden_size], clock [B] (integer), returns the new (h, clock); weight_hh[k]
+    [width, hidden_size - k * width]. `periods` and `layer_norm` as in `ClockworkRNN`.
     """
 
     state_names = ("h", "clock")

@@ -150,13 +150,12 @@ class HMLSTMCell(MultiscaleCell):
         self.selection, self.detect_on_copy = choice("selection", selection, Selection), detect_on_copy
         self.threshold, self.gradient_limit = threshold, gradient_limit
         self.reset, self.detector_scale = reset, detector_scale
-        new: Any = {"device": self.like.device, "dtype": self.like.dtype}
         own = detect_from == "hidden" and not top
-        self.weight_z = nn.Parameter(torch.empty(1, hidden_size, **new)) if own else None
+        self.weight_z = nn.Parameter(self.like.new_empty(1, hidden_size)) if own else None
         normed = 4 * hidden_size + (slice_rows if normalize_boundary else 0)
-        self.norm = nn.LayerNorm(normed, bias=False, **new) if layer_norm else None
-        self.norm_c = nn.LayerNorm(hidden_size, **new) if normalize_cell else None
-        self.register_buffer("slope", torch.ones((), **new))
+        self.norm = nn.LayerNorm(normed, bias=False).to(self.like) if layer_norm else None
+        self.norm_c = nn.LayerNorm(hidden_size).to(self.like) if normalize_cell else None
+        self.register_buffer("slope", self.like.new_ones(()))
         self.slope: Tensor
         self.reset_parameters()
 
@@ -225,8 +224,7 @@ class HMLSTM(Multiscale):
         layer_norm: Whether the gates' summed pre-activation is normalized, before the bias.
         normalize_boundary: Whether the detector's is taken into the same norm.
         normalize_cell: Whether c is normalized before the output's tanh.
-        gradient_limit: On the size of every pre-activation's gradient at every step (Graves 2013, section 2.1), as
-            through hundreds of steps the straight-through gradient can overflow; None for none.
+        gradient_limit: On the size of every pre-activation's gradient (Graves 2013, section 2.1), which can overflow.
         top_down: Whether a layer reads the one above after a boundary (equation 6).
         reset: Whether FLUSH lets the old cell go; if not, it updates it. Kadar et al. (2018) leave out both.
         detector_scale: What the detector's initial weights are multiplied with.

@@ -11,7 +11,6 @@ from nlstm_lab.cells.recurrent import Exchangeable
 
 CandidateStart = Literal["drawn", "identity"]
 Guard = Literal["coupled", "refined", "clipped", "normalized"]
-BOUND = 1.0  # of a clipped state
 
 
 class LSTMCell(GatedCell):
@@ -105,7 +104,7 @@ class GuardedLSTMCell(GatedCell):
         g, o = hooked(hook, "g", torch.tanh(g)), hooked(hook, "o", o)
         c = f * c + i * g
         if self.guard == "clipped":
-            c = c.clamp(-BOUND, BOUND)
+            c = c.clamp(-1, 1)
         c = hooked(hook, "c", c if self.norm is None else self.norm(c))
         h = hooked(hook, "h", o * torch.tanh(c))
         return h, c

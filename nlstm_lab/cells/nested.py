@@ -132,9 +132,6 @@ class NestedLSTMCell(GatedCell):
         h, memories = state
         return h, *memories.unbind(0)
 
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, depth={self.depth}, candidate={self.candidate!r}"
-
 
 class NestedLSTM(Recurrent):
     """Unrolls Nested LSTM layers: `output, (h_n, memories) = NestedLSTM(input_size, hidden_size, depth=2)(input)`.
@@ -153,9 +150,8 @@ class NestedLSTM(Recurrent):
         forget_bias: Added to the outermost forget gate's initial bias.
         inner_forget_bias: The same of the forget gates inside.
         inner_input_bias: The same of the inner input gate (depth 2).
-        inner_chrono: T, of at least 3 steps, of the inner memory's chrono initialization (Tallec & Ollivier 2018, arXiv
-            1804.11188): forget biases begin at the logarithms of numbers uniform between 1 and T - 1, input biases at
-            their negatives. None for constant biases (depth 2).
+        inner_chrono: T of at least 3 steps (depth 2; Tallec & Ollivier 2018, arXiv 1804.11188): the inner forget biases
+            begin at the logarithms of numbers uniform between 1 and T - 1, the input biases at their negatives.
         inner_cell: The inner memory's function: "lstm", or an LSTM with one of the guards of `cells.lstm` (depth 2).
         memory: Another memory function than `depth` says: what makes a cell from two equal sizes, as `GRUCell` or
             `functools.partial(LSTMCell, forget_bias=0.0)`.

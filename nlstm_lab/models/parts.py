@@ -29,17 +29,13 @@ class ModelConfig:
         cell_type: A key of `CELL_TYPES`.
         flags: Further arguments of its class, by their names.
         embedding_size: None for one-hot input (Nested LSTMs).
-        output_embedding_size: Width of the HM-RNN paper's output module (equations 11 and 12); None for one dense layer
-            on the last layer's h.
+        output_embedding_size: Width of the HM-RNN paper's output module; None for a dense layer on the last layer's h.
         output_bias: Initialization of the readout's last bias.
-        output_weight: Of its matrix: "glorot" uniform, "orthogonal", "zero", or in "orthogonal_tiles", squares
-            of the greatest common divisor of its sides, as the initialization of zoneout's code.
+        output_weight: Of its matrix: "glorot", "orthogonal", "zero", or "orthogonal_tiles" as zoneout's (`fill_tiles`).
         embedding_weight: Initialization of an embedding of symbols, of which none is padding.
         boundaries: Of `hrnn` alone: the symbols that end a segment of each level, the words' first.
-        output_dropout: The probability with which what the readout reads is zeroed in training (Zaremba et al. 2014,
-            arXiv 1409.2329).
-        initial_state: Whether h and every memory of every layer start at "zero" or at "learned" values, which are
-            parameters in addition to those that the Nested LSTM paper counts.
+        output_dropout: The probability with which what the readout reads is zeroed in training (arXiv 1409.2329).
+        initial_state: Whether h and memories start at "zero" or at "learned" values, which add to the parameters.
     """
 
     cell_type: str

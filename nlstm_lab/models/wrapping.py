@@ -34,9 +34,8 @@ def wrap(
     `nn.DataParallel` have put around a module is taken off.
 
     Args:
-        rnn: An `nn.LSTM`, `nn.RNN` or `nn.GRU`, unidirectional and without projection, or one of ours; or an
-            `nn.LSTMCell`, `nn.RNNCell` or `nn.GRUCell`, or a list of them, the lowest layer first. The network takes
-            time first in any case.
+        rnn: An `nn.LSTM`, `nn.RNN` or `nn.GRU` in one direction without projection, one of ours, or torch's cells for
+            one step, one or a list, the lowest layer first. The network takes time first in any case.
         readout: From h [..., hidden_size] to logits.
         embedding: From symbols to vectors; None for one-hot input.
         vocabulary: The symbols in the order of their codes, or a mapping from symbol to code.

@@ -6,8 +6,6 @@ from functools import partial
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
@@ -290,28 +288,6 @@ def test_dropout_acts_between_layers_only_in_training():
         close(kept, plain(x)[0])
         nn.init.zeros_(plain.layers[1].weight_ih)  # as if nothing came from below
         close(dropped, plain(x)[0])
-
-
-@pytest.mark.slow
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    name=st.sampled_from([name for name in UNITS if name != "HierarchicalRNN"]),
-    sizes=st.tuples(*[st.integers(1, 4)] * 5),
-    dtype=st.sampled_from([torch.float64, torch.float32, torch.bfloat16]),
-    unbatched=st.booleans(),
-)
-def test_shapes_and_types_for_any_sizes(name, sizes, dtype, unbatched):
-    steps, batch, features, half, layers = sizes
-    unit = UNITS[name](features, 2 * half, num_layers=layers).to(dtype)
-    x = torch.randn(steps, features, dtype=dtype) if unbatched else torch.randn(steps, batch, features, dtype=dtype)
-    output, last = unit(x)
-    assert output.shape == (*x.shape[:-1], 2 * half)
-    assert output.dtype == dtype
-    assert torch.isfinite(output).all()
-    again, last_again = unit(x, last)
-    assert again.shape == output.shape
-    for a, b in zip(parts(last), parts(last_again), strict=True):
-        assert (a.shape, a.dtype, a.shape[0]) == (b.shape, b.dtype, layers)
 
 
 @pytest.mark.slow

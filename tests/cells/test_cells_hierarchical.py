@@ -3,15 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from scipy.special import expit as sigmoid
 
 from nlstm_lab.cells import LSTM, ClockworkRNN, HierarchicalRNN, HierarchicalRNNCell
 
 T, B, D, H, L = 12, 3, 5, 8, 3
 DOUBLE = torch.float64
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 def close(tensor, array):

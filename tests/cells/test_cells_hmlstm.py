@@ -7,15 +7,12 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy.special import expit as sigmoid
 
 from nlstm_lab.cells import HMLSTM, HMLSTMCell, LSTMCell, Operation
 
 T, B, D, H, L = 40, 4, 5, 6, 3
 DOUBLE = torch.float64
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 def hard_sigm(x, a):

@@ -6,16 +6,13 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import torch
+from scipy.special import expit as sigmoid
 
 from nlstm_lab.cells import GRU, LSTM, RNN, GRUCell, LayerNormLSTMCell, LSTMCell, NestedLSTM, NestedLSTMCell
 from nlstm_lab.cells.fast import disabled
 from nlstm_lab.cells.lstm import GuardedLSTMCell
 
 T, B, D, H = 6, 3, 5, 4
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 def maps(cell):

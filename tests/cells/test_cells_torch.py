@@ -3,15 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from scipy.special import expit as sigmoid
 from torch import nn
 
 from nlstm_lab.cells import GRU, LSTM, RNN, Addition, LayerNormLSTM, NestedLSTM
 
 T, B, D, H = 7, 3, 5, 4
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 def same(a, b):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from scipy.special import expit as sigmoid
 from scipy.stats import bernoulli, multivariate_normal
 from torch import nn
 from torch.nn import functional as F
@@ -10,10 +11,6 @@ from torch.nn import functional as F
 import nlstm_lab as lab
 from nlstm_lab.datasets.base import Batch, Symbols, Vectors
 from nlstm_lab.models import MixtureDensity, Network, OutputModule, metrics
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 def test_output_module_is_equations_11_and_12():

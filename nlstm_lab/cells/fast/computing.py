@@ -13,7 +13,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.settings import held
 
 Precision = Literal["fp32", "bf16"]
-Function = Callable[..., Sequence[Tensor]]
+Function = Callable[..., tuple[Tensor, ...]]
 Runner = Callable[[Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]]  # buffers, inputs, results beyond buffers
 
 _precision: ContextVar[Precision] = ContextVar("precision", default="fp32")

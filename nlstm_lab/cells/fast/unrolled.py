@@ -16,12 +16,11 @@ from torch import Tensor
 
 from nlstm_lab.cells.base import product
 from nlstm_lab.cells.fast import computing, is_transformed
-from nlstm_lab.cells.fast.computing import product_type, runner
+from nlstm_lab.cells.fast.computing import Function, product_type, runner
 
 Tensors = tuple[Tensor, ...]
 UNSAVED_STEPS = 64  # without gradients, the steps whose values are held at a time
 EAGER_FROM = 10_000  # values of a layer's h [B, H] from which on an uncompiled training beats the readable steps
-Function = Callable[..., Tensors]
 
 
 class Stage(NamedTuple):
@@ -189,9 +188,7 @@ class Unrolled(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         plan, (x, weight_ih, bias, *saved) = ctx.plan, ctx.saved_tensors
         *parts, buffers = plan.parts(saved)
-        batched = any(
-            map(torch._C._functorch.is_legacy_batchedtensor, grads)
-        )  # of autograd.grad(is_grads_batched=True)
+        batched = any(map(torch._C._functorch.is_legacy_batchedtensor, grads))  # by is_grads_batched=True
         if (create := torch.is_grad_enabled()) or batched or is_transformed():
             # a backward that is itself differentiated or vectorized cannot fill buffers
             with torch.enable_grad():
