@@ -57,7 +57,6 @@ What these arguments mean wherever they are taken:
     burn_in: Steps at the start that are left out.
     moments: Steps at which a state is changed, or how many.
     distance: Predictions after a change that are compared.
-    kind: How a state is ablated: zero or swap (resample).
     units: Hidden units; None for all.
     memory: The name of a memory (inner, layer 2 outer, ...), or of a layer's h.
     watch: Called with the share that is done.

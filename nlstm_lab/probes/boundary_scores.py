@@ -259,11 +259,11 @@ def flush_effects(model: Network, text: str | Excerpt) -> pd.DataFrame:
         a FLUSH comes an UPDATE or a COPY (equation 2), and nothing comes down (equation 6); forced, z was 0 and is made
         1. UsageError where no step function decides on boundaries, or the text is too short.
     """
-    text = read(text)
-    data = boundaries(model, text)
+    words: str = read(text)
+    data = boundaries(model, words)
     if data.attrs["boundary"] != "step":
         raise UsageError(f"a step function must decide on a withheld FLUSH; here it is {data.attrs['boundary']}")
-    codes = encode_symbols(model, text)
+    codes = encode_symbols(model, words)
     if len(codes) < DISTANCE + 3:
         raise UsageError(f"the text must have {DISTANCE + 3} characters or more, not {len(codes)}")
     frames = []

@@ -203,9 +203,9 @@ def contents(
     Args:
         trained: False for the same network with its parameters drawn anew from `seed`.
     """
-    text = read(text)
-    traced = trace(model if trained else untrained(model, seed), text, predictions=False)
-    return decode(skipped(traced, burn_in), text[burn_in:], VARYING)
+    words: str = read(text)
+    traced = trace(model if trained else untrained(model, seed), words, predictions=False)
+    return decode(skipped(traced, burn_in), words[burn_in:], VARYING)
 
 
 @recorded("single_cells", moments=MOMENTS, distance=MOMENTS)
@@ -222,5 +222,5 @@ def cell_cuts(model: Network, text: str | Excerpt) -> pd.DataFrame:
     codes = encode_symbols(model, read(text))
     half = len(codes) // 2
     how: dict[str, Any] = {"other": codes[half:], "moments": spread(half, MOMENTS, MOMENTS), "distance": MOMENTS}
-    frames = [unit_ablations(model, codes[:half], memory, kind="swap", **how) for memory in names(model.recurrent)]
+    frames = [unit_ablations(model, codes[:half], memory, **how) for memory in names(model.recurrent)]
     return pd.concat(frames, ignore_index=True)

@@ -60,14 +60,13 @@ class PlainEdit:
         """The same, of a labelled array what it has of this memory or layer, step and units."""
         if not isinstance(self.value, xr.DataArray):
             return self
-        array, layer = self.value, re.match("layer ([0-9]+)", owner)
+        layer = re.match("layer ([0-9]+)", owner)
         asked = {"memory": owner, "layer": int(layer[1]) if layer else 1, "time": step, "unit": units}
+        asked = {name: place for name, place in asked.items() if name in self.value.dims and place is not None}
         try:
-            for name, place in asked.items():
-                if name in array.dims and place is not None:
-                    array = array.sel({name: place})
+            array = self.value.sel(asked)
         except KeyError:
-            raise UsageError(f"put: the array has no {name} {place}, which is to be replaced") from None
+            raise UsageError(f"put: the array has no {asked}, which is to be replaced") from None
         if set(array.dims) - {"text", "unit"}:
             raise UsageError(f"put: an array has the dimensions memory or layer, time, text and unit, not {array.dims}")
         return PlainEdit("put", array.transpose("text", "unit", missing_dims="ignore").values)
@@ -108,10 +107,10 @@ def edits_to_json(edits: Edits) -> str:
     """
     written = []
     for where, edit in _pairs(edits):
-        place = dict(zip(("name", "time", "units"), _parts(where), strict=True))
+        name, *place = _parts(where)
         if edit is not zero and not isinstance(edit, PlainEdit):
-            raise UsageError(f"the edit of {place['name']!r} is a function: zero, put, scale and freeze can be written")
-        written.append(place | {"edit": getattr(edit, "kind", "zero"), "value": getattr(edit, "value", None)})
+            raise UsageError(f"the edit of {name!r} is a function: only zero, put, scale and freeze can be written")
+        written.append([[name, *place], getattr(edit, "kind", "zero"), getattr(edit, "value", None)])
     return json.dumps(written, default=_plain)
 
 
@@ -120,8 +119,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, slice):
         return {"slice": [value.start, value.stop, value.step]}
     if isinstance(value, xr.DataArray):
-        return value.reset_coords(drop=True).to_dict()
+        return {"array": value.reset_coords(drop=True).to_dict()}
     return np.asarray(value).tolist()
+
+
+def _read(found: dict[str, Any]) -> Any:
+    """The reverse of `_plain`."""
+    if "slice" in found:
+        return slice(*found["slice"])
+    return xr.DataArray.from_dict(found["array"]) if "array" in found else found
 
 
 def edits_from_json(text: str) -> list[tuple[Where, Edit]]:
@@ -130,12 +136,8 @@ def edits_from_json(text: str) -> list[tuple[Where, Edit]]:
     Args:
         text: JSON.
     """
-    found: list[tuple[Where, Edit]] = []
-    for each in json.loads(text):
-        time, units = (slice(*one["slice"]) if isinstance(one, dict) else one for one in (each["time"], each["units"]))
-        value = xr.DataArray.from_dict(each["value"]) if isinstance(each["value"], dict) else each["value"]
-        found.append(((each["name"], time, units), zero if each["edit"] == "zero" else PlainEdit(each["edit"], value)))
-    return found
+    found = json.loads(text, object_hook=_read)
+    return [(tuple(where), zero if kind == "zero" else PlainEdit(kind, value)) for where, kind, value in found]
 
 
 def _pairs(edits: Edits) -> Iterable[tuple[Where, Edit]]:
@@ -180,7 +182,7 @@ def whole(asked: Any, size: int, message: str, from_end: bool = False) -> list[i
         found = list(asked) if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]
     sound = all(isinstance(each, Integral) and not isinstance(each, bool) for each in found)
     lowest = -size if from_end else 0
-    if not found or not sound or not all(lowest <= each < size for each in found):
+    if not found or not sound or min(found) < lowest or max(found) >= size:
         raise UsageError(f"{message} 0 to {size - 1}, at least one of them, by int, slice or list")
     return [int(each) % size for each in found]
 

@@ -6,7 +6,7 @@ divergences are in nats a prediction; distance 0 is the first prediction after t
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,7 +32,7 @@ from nlstm_lab.probes.reading import (
 )
 from nlstm_lab.probes.records import read, recorded
 
-Kind = Literal["zero", "swap"]
+KINDS = ("zero", "swap")  # as records call an ablation and a resample ablation
 MOMENTS = 100  # at which a memory is ablated
 DISTANCE = 100  # predictions after an ablation
 ROWS = 64  # texts that are continued side by side
@@ -41,7 +41,6 @@ ROWS = 64  # texts that are continued side by side
 def intervene(
     model: Network,
     text: Text,
-    kind: Kind,
     memory: str | Sequence[str],
     *,
     moments: Sequence[int],
@@ -51,8 +50,7 @@ def intervene(
     """Ablate a memory at each of the moments (each in a reading of its own), and read on for `distance` symbols.
 
     Args:
-        kind: `zero` the memory, or `swap` (resample it): put in the state after as many symbols of `other`.
-        other: The text that is read for a resample ablation.
+        other: For a resample ablation, which puts in the state after as many symbols of this text; None for zeros.
 
     Returns:
         `loss` (intact), `loss_ablated` and `kl`, the divergence of the ablated prediction from the intact one,
@@ -65,18 +63,18 @@ def intervene(
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
     >>> text = "the company said that it would not sell the old bank " * 20
-    >>> found = lab.probes.intervene(model, text, "zero", "inner", moments=[300, 500], distance=20)
+    >>> found = lab.probes.intervene(model, text, "inner", moments=[300, 500], distance=20)
     >>> dict(found.kl.sizes), bool(found.kl.max() > 0.01)
     ({'moment': 2, 'distance': 20}, True)
     """
     several = [memory] if isinstance(memory, str) else [*memory]
     if not several:
         raise UsageError("which memory is ablated? name at least one")
-    pieces = _effects(model, text, kind, several, moments, distance, other)
-    dims, effects = ("moment", "distance"), (np.concatenate(arrays, 1).T for arrays in zip(*pieces, strict=True))
-    data = dict(zip(("loss", "loss_ablated", "kl"), ((dims, each) for each in effects), strict=True))
+    (effects,) = _effects(model, text, several, moments, distance, other)
+    arrays = ((("moment", "distance"), each.T) for each in effects)
+    data = dict(zip(("loss", "loss_ablated", "kl"), arrays, strict=True))
     coords = {"moment": list(moments), "distance": np.arange(distance)}
-    return xr.Dataset(data, coords, {"model": model.name, "kind": kind, "memory": ", ".join(several)})
+    return xr.Dataset(data, coords, {"model": model.name, "memory": ", ".join(several)})
 
 
 def unit_ablations(
@@ -86,7 +84,6 @@ def unit_ablations(
     *,
     moments: Sequence[int],
     distance: int = 20,
-    kind: Kind = "zero",
     other: Text | None = None,
 ) -> pd.DataFrame:
     """Ablate each unit of a memory alone, at each moment, as `intervene` does.
@@ -94,7 +91,7 @@ def unit_ablations(
     A cause is measured, not a correlation: a unit whose past nothing reads has 0.
 
     Args:
-        other: Another text, whose state is put in.
+        other: For a resample ablation, as `intervene` takes it.
 
     Returns:
         One row a unit: memory, unit, `kl` and `loss_increase`, means over moments and the `distance` predictions that
@@ -106,7 +103,7 @@ def unit_ablations(
     >>> effect = lab.probes.unit_ablations(model, text, "inner", moments=[300, 500], distance=5)
     >>> unit = effect.sort_values("kl").unit.iloc[-1]  # the one that the predictions depend on most
     """
-    pieces = _effects(model, text, kind, [memory], moments, distance, other, each=True)
+    pieces = _effects(model, text, [memory], moments, distance, other, each=True)
     kl = np.mean([kl.mean(0) for _, _, kl in pieces], 0)
     more = np.mean([(after - before).mean(0) for before, after, _ in pieces], 0)
     return pd.DataFrame({"memory": memory, "unit": np.arange(len(kl)), "kl": kl, "loss_increase": more})
@@ -121,7 +118,6 @@ def refuse_sampling(model: Network) -> None:
 def _effects(
     model: Network,
     text: Text,
-    kind: str,
     memories: Sequence[str],
     moments: Sequence[int],
     distance: int,
@@ -132,10 +128,6 @@ def _effects(
     ablations of `each` unit alone."""
     codes, size = encode_symbols(model, text), model.recurrent.hidden_size
     refuse_sampling(model)
-    if kind not in get_args(Kind):
-        raise UsageError(f"kind must be one of {', '.join(map(repr, get_args(Kind)))}, not {kind!r}")
-    if (kind == "swap") != (other is not None):
-        raise UsageError("a resample ablation (kind 'swap'), and nothing else, needs the text `other`")
     if distance < 1:
         raise UsageError(f"distance must be at least one prediction, not {distance}")
     if len(moments) and max(moments) + distance >= len(codes):
@@ -143,21 +135,20 @@ def _effects(
     held = codes if other is None else encode(model, other, "other")
     if len(held) < max(moments, default=0):
         raise UsageError(f"`other` must have at least {max(moments)} symbols, as many as are read, not {len(held)}")
-    mask = torch.eye(size, dtype=torch.bool, device=codes.device) if each else None
+    mask = torch.eye(size, device=codes.device) > 0 if each else torch.ones(1, 1, dtype=torch.bool, device=codes.device)
     found: list[tuple[np.ndarray, ...]] = []
     with reading(model):
         states = states_at(model, codes, moments)
         donors = states if other is None else states_at(model, held, moments)
-        for start in range(0, len(moments), 1 if each else ROWS):
-            batch = [start] * size if each else range(start, min(start + ROWS, len(moments)))
+        every = range(len(moments))
+        for batch in [[k] * size for k in every] if each else [[*every]]:
             x, targets = continuations(codes, [moments[k] for k in batch], distance)
             alone = 1 if each else len(batch)  # the intact reading is one for all units
             intact = predictions(model, x[:, :alone], rows(states, batch[:alone])).expand(-1, len(batch), -1)
             state, donor = rows(states, batch), rows(donors, batch)
             for name in memories:
-                edit = zero if kind == "zero" else put(component(model.recurrent, donor, name))
-                edit = edit if mask is None else partial(masked, mask, edit)
-                state = changed(model.recurrent, state, name, edit)
+                edit = zero if other is None else put(component(model.recurrent, donor, name))
+                state = changed(model.recurrent, state, name, partial(masked, mask, edit))
             found.append(effect(intact, predictions(model, x, state), targets))
     return found
 
@@ -185,7 +176,7 @@ def effect(intact: Tensor, ablated: Tensor, targets: Tensor) -> tuple[np.ndarray
     return (*losses, kl.cpu().numpy())  # type: ignore[return-value]
 
 
-@recorded("cuts", by=["seed"], kinds=get_args(Kind))
+@recorded("cuts", by=["seed"], kinds=KINDS)
 def ablations(model: Network, text: Text | Excerpt, seed: int = 0) -> pd.DataFrame:
     """Measure what is lost when each memory, and each hidden state, is ablated.
 
@@ -206,8 +197,8 @@ def ablations(model: Network, text: Text | Excerpt, seed: int = 0) -> pd.DataFra
     how: dict[str, Any] = {"moments": spread(half, MOMENTS, DISTANCE), "distance": DISTANCE}
     frames = []
     for memory in every_name(model.recurrent):
-        for kind in get_args(Kind):
-            found = intervene(model, codes[:half], kind, memory, other=codes[half:] if kind == "swap" else None, **how)
+        for kind, other in zip(KINDS, (None, codes[half:]), strict=True):
+            found = intervene(model, codes[:half], memory, other=other, **how)
             frame = found.mean("moment").to_dataframe().reset_index()
             frame["loss_increase"] = frame["loss_ablated"] - frame["loss"]
             frames.append(frame[["distance", "kl", "loss_increase"]].assign(memory=memory, kind=kind))

@@ -30,15 +30,15 @@ def driven(network):
 def test_a_memory_that_nothing_reads_can_be_cut(driven, text):
     model = driven()
     gate_bias(model.recurrent.layers[0].memory, "f", -1e4)  # f~ = 0: the inner memory is overwritten at every step
-    measured = intervene(model, text, "zero", "inner", moments=MOMENTS, distance=20)
+    measured = intervene(model, text, "inner", moments=MOMENTS, distance=20)
     assert np.abs(measured.kl).max() < 1e-6
     assert np.abs(measured.loss - measured.loss_ablated).max() < 1e-5
-    assert intervene(model, text, "zero", "outer", moments=MOMENTS, distance=20).kl.max() > 1e-3
+    assert intervene(model, text, "outer", moments=MOMENTS, distance=20).kl.max() > 1e-3
 
 
 def test_an_effect_fades_with_the_distance_and_zero_at_once_is_what_the_step_says(driven, text):
     model = driven(LSTM)
-    measured = intervene(model, text, "zero", "cell", moments=MOMENTS, distance=30)
+    measured = intervene(model, text, "cell", moments=MOMENTS, distance=30)
     assert measured.kl.sizes == {"moment": 4, "distance": 30}
     assert measured.kl.mean("moment")[0] > measured.kl.mean("moment")[-1]
     codes = model.vocabulary.encode(text)
@@ -58,11 +58,11 @@ def test_an_effect_fades_with_the_distance_and_zero_at_once_is_what_the_step_say
 
 def test_swapping_a_memory_with_itself_changes_nothing_and_with_another_text_does(driven, text):
     model = driven()
-    same = intervene(model, text, "swap", ["outer", "inner", "h"], moments=MOMENTS, distance=5, other=text)
+    same = intervene(model, text, ["outer", "inner", "h"], moments=MOMENTS, distance=5, other=text)
     assert np.abs(same.kl).max() < 1e-6
     # all of the state from another text: the network goes on as if it had read that one
     other = text[::-1]
-    measured = intervene(model, text, "swap", ["outer", "inner", "h"], moments=[60], distance=5, other=other)
+    measured = intervene(model, text, ["outer", "inner", "h"], moments=[60], distance=5, other=other)
     codes, before = model.vocabulary.encode(text), model.vocabulary.encode(other)[:60]
     with torch.no_grad():
         logits, _ = model(torch.cat([before, codes[60:65]])[:, None])
@@ -94,7 +94,7 @@ def test_attribution_finds_the_units_that_matter(driven, text):
     model = driven()
     gate_bias(model.recurrent.layers[0].memory, "f", -1e4, units=[0, 1, 2, 4, 5, 6, 7])  # unit 3 alone holds anything
     effects = unit_ablations(model, text, "inner", moments=MOMENTS, distance=6).set_index("unit")
-    every = intervene(model, text, "zero", "inner", moments=MOMENTS, distance=6)
+    every = intervene(model, text, "inner", moments=MOMENTS, distance=6)
     assert effects.kl[3] == pytest.approx(float(every.kl.mean()), rel=1e-3)
     assert effects.loss_increase[3] == pytest.approx(float((every.loss_ablated - every.loss).mean()), rel=1e-2)
 
@@ -110,7 +110,7 @@ def test_layers_of_a_stack_have_their_own_memories(driven, text):
     np.testing.assert_allclose(
         component(model.recurrent, state, "layer 2 h"), trace.h[[m - 1 for m in MOMENTS], 1], atol=1e-3
     )
-    assert intervene(model, text, "zero", ["layer 2 inner", "layer 2 h"], moments=MOMENTS).kl.max() > 0
+    assert intervene(model, text, ["layer 2 inner", "layer 2 h"], moments=MOMENTS).kl.max() > 0
 
 
 ALPHABET = Vocabulary(tuple(" abcdefghij"))
@@ -133,12 +133,12 @@ def test_a_swap_that_changes_nothing_costs_nothing_in_any_unit(unit, flags, text
     if "sample" in flags.values():
         refusal = "`boundary`"
         with pytest.raises(UsageError, match=refusal):
-            intervene(model, text, "swap", part_of_state, moments=MOMENTS, distance=5, other=text)
+            intervene(model, text, part_of_state, moments=MOMENTS, distance=5, other=text)
         with pytest.raises(UsageError, match=refusal):
             unit_ablations(model, text, "layer 1", moments=MOMENTS, distance=5)
         for cell in model.recurrent.cells:
             cell.boundary = "step"
-    measured = intervene(model, text, "swap", part_of_state, moments=MOMENTS, distance=5, other=text)
+    measured = intervene(model, text, part_of_state, moments=MOMENTS, distance=5, other=text)
     assert measured.kl.max() == 0
 
 

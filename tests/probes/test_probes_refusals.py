@@ -30,9 +30,7 @@ def patch(network, text, /, clean="abc", corrupted="dbc", right="a", wrong="b", 
 
 
 def ablated(network, text, /, **asked):
-    probes.intervene(
-        network(), text, **{"kind": "zero", "memory": "inner", "moments": [5, 250], "distance": 10} | asked
-    )
+    probes.intervene(network(), text, **{"memory": "inner", "moments": [5, 250], "distance": 10} | asked)
 
 
 def attribution(network, text, /, **asked):
@@ -113,10 +111,7 @@ REFUSED = [
     (ablated, {"moments": []}, "moments"),
     (ablated, {"moments": [395]}, "10.*1"),
     (ablated, {"distance": 0}, "distance"),
-    (ablated, {"kind": "burn"}, "'burn'"),
-    (ablated, {"kind": "swap"}, "`other`"),
-    (ablated, {"other": "a"}, "`other`|other"),
-    (ablated, {"kind": "swap", "other": "abc" * 40}, "`other` .*120"),
+    (ablated, {"other": "abc" * 40}, "`other` .*120"),
     (attribution, {"target": "?"}, "target.* 'a' 'b'"),
     (attribution, {"target": 11}, "target.*0 to 10"),
     (attribution, {"target": None}, "target"),
@@ -208,7 +203,7 @@ def test_a_network_that_predicts_something_else_is_not_judged_by_the_next_symbol
     model = changed(network, **of)
     for probe in (probes.intervene, probes.unit_ablations):
         with pytest.raises(UsageError):
-            probe(model, text, memory="inner", kind="zero", moments=[5], distance=5)
+            probe(model, text, memory="inner", moments=[5], distance=5)
     with pytest.raises(UsageError):
         probes.loss_by_context(model, text, contexts=(1, 5), positions=20)
 
@@ -234,7 +229,7 @@ SYMBOLS = [
     lambda model, text: probes.lens(model, text, burn_in=0),
     lambda model, text: probes.attribution(model, text, "d"),
     lambda model, text: probes.patch(model, (text, "abc", "a", "b")),
-    lambda model, text: probes.intervene(model, text, "zero", "inner", moments=[2], distance=1),
+    lambda model, text: probes.intervene(model, text, "inner", moments=[2], distance=1),
     lambda model, text: probes.loss_by_context(model, text, contexts=(1,), positions=1),
     lambda model, text: probes.units(model, text, burn_in=0),
     lambda model, text: probes.fixed_points(model, text, starts=1),

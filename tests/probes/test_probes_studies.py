@@ -62,7 +62,7 @@ def test_cuts_are_means_over_moments_of_the_first_half(study):
     result = probes.ablations(model, excerpt).set_index(["memory", "kind", "distance"]).sort_index()
     moments = np.linspace(50, 450 - 12, 4).astype(int).tolist()
     for kind, other in (("zero", None), ("swap", text[450:])):
-        ablated = probes.intervene(model, text[:450], kind, "inner", moments=moments, distance=10, other=other)
+        ablated = probes.intervene(model, text[:450], "inner", moments=moments, distance=10, other=other)
         measured = result.loc["inner", kind]
         np.testing.assert_allclose(measured["kl"], ablated.kl.mean("moment"), rtol=1e-4, atol=1e-6)
         more = (ablated.loss_ablated - ablated.loss).mean("moment")

@@ -131,7 +131,7 @@ def test_every_probe_takes_a_wrapped_network(text, batch_first):
     np.testing.assert_allclose(trace.c[-1], c, atol=1e-5)
     np.testing.assert_allclose(trace.log_p, readout(hidden).log_softmax(-1).detach(), atol=1e-5)
     assert probes.state_timescales(trace).timescale.notna().any()
-    assert probes.intervene(model, text, "zero", "layer 2", moments=MOMENTS).kl.max() > 0
+    assert probes.intervene(model, text, "layer 2", moments=MOMENTS).kl.max() > 0
     assert len(probes.unit_ablations(model, text, "layer 1", moments=MOMENTS)) == 8
     assert probes.loss_by_context(model, text, contexts=(1, 9), positions=5).shape == (2, 2)
     assert probes.decode(trace, text, ("since_space",)).score.notna().all()

@@ -248,8 +248,8 @@ def test_an_ablation_is_what_the_probe_measures_and_so_is_that_of_each_unit(kind
     widget = lab.widgets.InterventionLab(model, TEXT, other=other, memory="inner", kind=kind, moment=20)
     assert widget.costs == b""
     if kind != "freeze":
-        donor = {"kind": "swap", "other": other} if kind == "resample" else {"kind": "zero"}
-        measured = lab.probes.intervene(model, TEXT, memory="inner", moments=[20], distance=len(TEXT) - 21, **donor)
+        donor = {"other": other} if kind == "resample" else {}
+        measured = lab.probes.intervene(model, TEXT, "inner", moments=[20], distance=len(TEXT) - 21, **donor)
         bits = np.frombuffer(widget.ablated_surprises, "<f4")
         np.testing.assert_allclose(bits[:-1] * np.log(2), measured.loss_ablated[0], rtol=1e-4)
         np.testing.assert_allclose(np.frombuffer(widget.divergences, "<f4")[:-1], measured.kl[0], atol=1e-6)
