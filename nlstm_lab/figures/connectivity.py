@@ -125,9 +125,9 @@ def unrolled_networks(means: pd.DataFrame, models: Sequence[str], width: float =
     tall = HEAD + ROW * rows + 0.3
     height = tall * -(-len(models) // abreast) + 0.2
     figure, ax = sheet(width, height)
-    for k, (model, frame) in enumerate(zip(models, frames, strict=True)):
+    for k, frame in enumerate(frames):
         left, top = k % abreast * wide, k // abreast * tall
-        write(ax, left + 0.04, top + 0.13, ", ".join([look(model).label, *frame.attrs["conditions"]]))
+        write(ax, left + 0.04, top + 0.13, frame.attrs["title"])
         _unrolled(ax, frame, left + 0.25, top + HEAD, (wide - 0.3) / len(DISTANCES))
     words = "1, gradient relative to the same row's at $t$"
     shades(ax, 0.34, height - 0.14, style.STRENGTH, FADED, f"10$^{{{FADED.vmin:g}}}$", words, 0.7)
@@ -137,14 +137,15 @@ def unrolled_networks(means: pd.DataFrame, models: Sequence[str], width: float =
 def _faded(means: pd.DataFrame, model: str) -> pd.DataFrame:
     """The gradients of one network, each relative to the same row's at distance 0: where, lag, value, model."""
     frame = means[(means["model"] == model) & means["lag"].isin(DISTANCES)]
-    if frame["lag"].nunique() < len(DISTANCES):
-        raise UsageError(f"there are no gradients of {model!r} at the distances {', '.join(map(str, DISTANCES))}")
-    conditions = list(frame["condition"].unique()) if "condition" in frame else []
-    if len(conditions) > 1:
-        raise UsageError(f"choose one condition: there are {', '.join(conditions)}")
+    conditions = frame["condition"].unique()
+    if frame["lag"].nunique() < len(DISTANCES) or len(conditions) > 1:
+        raise UsageError(
+            f"of {model!r} gradients of one condition at the distances {', '.join(map(str, DISTANCES))} are needed;"
+            f" there are those to {frame['lag'].max()} of {', '.join(conditions) or 'no condition'}"
+        )
     frame = frame.groupby(["where", "lag"])["value"].mean().reset_index()
     frame["value"] -= frame.groupby("where")["value"].transform("first")
-    frame.attrs["conditions"] = conditions
+    frame.attrs["title"] = f"{look(model).label}, {conditions[0]}"
     return frame.assign(model=model)
 
 

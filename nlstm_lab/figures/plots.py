@@ -45,12 +45,6 @@ def subplots(
     return figure, figure.subplots(rows, columns, squeeze=False, **share)
 
 
-def memory_style(memory: str) -> dict[str, Any]:
-    """Colour of a model or memory; a hidden state is dashed, in the colour of its layer."""
-    hidden = memory == "h" or memory.endswith(" h")
-    return {"color": look(memory).colour, "linestyle": (0, (3, 1.2)) if hidden else "-"}
-
-
 def memory_label(memory: str) -> str:
     """What a legend calls a model or memory: the layers of a stack by their place."""
     return {
@@ -100,7 +94,7 @@ def lines(
     figure, axes, panels = _facets(frame, row, col, width, height, labels, share)
     for panel, here in panels:
         for name in in_order(here[hue])[::-1]:
-            one, style = here[here[hue].astype(str) == name].dropna(subset=[y]), memory_style(name)
+            one, style = here[here[hue].astype(str) == name].dropna(subset=[y]), _style(name)
             wide = one.pivot(index=x, columns="seed", values=y)
             if wide.shape[1] > 1:
                 panel.plot(wide, **{**style, "linewidth": 0.5, "alpha": 0.35, "marker": ""})
@@ -117,7 +111,6 @@ def points(
     x: str,
     y: str,
     *,
-    hue: str | None = None,
     row: str | None = None,
     col: str | None = None,
     width: float | str = COLUMN,
@@ -130,32 +123,27 @@ def points(
     Args:
         frame: One row a seed's value, with a column `seed`.
         x: The column of the values.
-        y: The column of names, listed from the top in the order in which they come.
-        hue: The column that tells dots on a line apart, by model or memory; None for one colour, that of `y`.
+        y: The column of names, listed from the top in the order in which they come, each in its colour.
         row, col, width, labels, share: As of `lines`, which says what comes back, and what is refused.
         height: Inches, of one panel; None for what its names need.
     """
     names = list(dict.fromkeys(frame[y].astype(str)))
-    hues = in_order(frame[hue]) if hue else [""]
-    tall = 0.35 + 0.17 * len(names) * max(1.0, 0.6 * len(hues)) if height is None else height
+    tall = 0.35 + 0.17 * len(names) if height is None else height
     figure, axes, panels = _facets(frame, row, col, width, tall, labels, {"sharey": True, **share})
     for panel, here in panels:
         # a line without points, beyond its axes, would have no place in the layout
-        of: Any = here.dropna(subset=[x]).groupby([here[y].astype(str), here[hue or y].astype(str)], sort=False)[x]
-        for (name, shade), values in of:
-            level = names.index(name) + (0.6 * ((hues.index(shade) + 0.5) / len(hues) - 0.5) if hue else 0)
-            colour = memory_style(shade)["color"]
-            how = {"color": colour, "marker": "o", "markersize": 2.6, "zorder": 4, "clip_on": False}
-            bar = t_interval(values)[1:]
+        for level, name in enumerate(names):
+            if (values := here.loc[here[y].astype(str) == name, x].dropna()).empty:
+                continue
+            how: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 2.6, "zorder": 4, "clip_on": False}
+            bar, colour = t_interval(values)[1:], look(name).colour
             panel.plot(bar, [level] * 2, color=colour, linewidth=1.2, solid_capstyle="butt", zorder=3)
-            panel.plot(values, [level] * len(values), linestyle="", **how)
+            panel.plot(values, [level] * len(values), color=colour, **how)
         panel.set_yticks(range(len(names)), [_label(name, labels) for name in names])
         panel.set_ylim(len(names) - 0.5, -0.5)
         panel.tick_params(axis="y", length=0)
         panel.grid(axis="x")
-    if hue is not None:
-        _legend(figure, hues, labels)
-    return attach(figure, _drawn(frame, row, col, y, hue, "seed", x)), axes
+    return attach(figure, _drawn(frame, row, col, y, "seed", x)), axes
 
 
 def _facets(
@@ -195,8 +183,14 @@ def _drawn(frame: pd.DataFrame, *columns: str | None) -> pd.DataFrame:
     return frame[list(dict.fromkeys(name for name in columns if name is not None and name in frame))]
 
 
+def _style(name: str) -> dict[str, Any]:
+    """The line of a model or memory; a hidden state's is dashed."""
+    hidden = name == "h" or name.endswith(" h")
+    return {"color": look(name).colour, "linestyle": (0, (3, 1.2)) if hidden else "-"}
+
+
 def _legend(figure: Figure, names: list[str], labels: Mapping[str, str] | None) -> None:
-    handles = [Line2D([], [], label=_label(name, labels), **memory_style(name)) for name in names]
+    handles = [Line2D([], [], label=_label(name, labels), **_style(name)) for name in names]
     columns = min(4 if figure.get_figwidth() > 5 else 2, len(handles))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns)
 

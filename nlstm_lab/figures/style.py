@@ -78,7 +78,7 @@ DIVERGING = LinearSegmentedColormap.from_list(
 
 
 def look(name: str) -> Look:
-    """The label and colour of a model or memory; a hidden state has its layer's colour, your own model is dark grey."""
+    """The label and colour of the model or memory `name`; a hidden state has its layer's colour, others dark grey."""
     known, layer = MODELS | MEMORIES, name.removesuffix(" h")
     return known.get(name) or Look(name, known[layer].colour if layer in known else OTHER)
 

@@ -63,7 +63,7 @@ def test_a_sentence_that_cannot_be_drawn_is_refused(data, at, scale, message):
 def gradients():
     """Of three seeds, each half a decade less with every step back."""
     rows = [
-        {"model": "gru", "seed": seed, "where": where, "lag": lag, "value": 3 + seed - lag / 2}
+        {"model": "gru", "condition": "trained", "seed": seed, "where": where, "lag": lag, "value": 3 + seed - lag / 2}
         for seed in range(3)
         for where in ("input", "layer 1")
         for lag in range(65)
