@@ -71,13 +71,8 @@ class BoundaryExplorer(ReadingWidget):
         recorded = self.made_of[run].name if run in self.made_of else ""
         return boundaries(self._networks[run], read, run=recorded, **how)
 
-    @property
-    def data(self) -> xr.Dataset:
-        """What is shown, as `lab.probes.boundaries` returns it."""
-        return self._read(**self.settled)
-
     def draw(self) -> Figure:
-        return hidden_norms(self.data)
+        return hidden_norms(self._read(**self.settled))
 
     def shown(self) -> dict[str, Any]:
         """With the readings that a page offers: as it was trained, then at every threshold."""

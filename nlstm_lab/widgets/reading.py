@@ -122,8 +122,7 @@ def examples(run: Run) -> dict[str, Any]:
     """The first sequences of the test split of a run's task, by name."""
     task = run.experiment.load()
     inputs, _, mask, _ = next(iter(task.evaluate("test", task.evaluations[0])))
-    along = mask is not None and mask.dim() == 2
-    lengths = mask.sum(0).tolist() if along else [len(inputs)] * inputs.shape[1]
+    lengths = [len(inputs)] * inputs.shape[1] if mask is None or mask.dim() == 1 else mask.sum(0).tolist()
     return {f"test sequence {k}": inputs[:length, k] for k, length in enumerate(lengths[:EXAMPLES])}
 
 
@@ -135,13 +134,10 @@ def _reads(network: Network) -> bool:
 def leniently(vocabulary: Vocabulary, text: str, longest: int = LONGEST) -> tuple[str, str]:
     """The text as it is read, and what was changed for that: characters that are not known, and its length."""
     read = mapped_to(vocabulary, text[:longest])
-    shortened = f"shortened to {longest:,} characters" if len(text) > longest else ""
-    return read, "; ".join(filter(None, [noticed(text[:longest], read), shortened]))
-
-
-def noticed(text: str, read: str) -> str:
-    """What was changed before a text was read, in words; "" where nothing was."""
-    return "" if read == text else f"read as “{read if len(read) <= REPEATED else read[: REPEATED - 1] + '…'}”"
+    said = (
+        f"read as “{read if len(read) <= REPEATED else read[: REPEATED - 1] + '…'}”" if read != text[:longest] else ""
+    )
+    return read, "; ".join(filter(None, [said, f"shortened to {longest:,} characters" * (len(text) > longest)]))
 
 
 class ReadingWidget(LabWidget):

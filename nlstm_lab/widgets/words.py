@@ -192,11 +192,7 @@ class ConnectivityExplorer(LabWidget):
         return {" ".join(key[1:]): packed(each) for key, each in self._measured.items()}
 
     def draw(self) -> Figure:
-        return connectivity_sentence(self.data(), self.at, cast(Scale, self.scale))
-
-    def data(self) -> dict[str, xr.Dataset]:
-        """What is shown, by model, as `lab.probes.connectivity` returns it."""
-        return self._read(self.settled)
+        return connectivity_sentence(self._read(self.settled), self.at, cast(Scale, self.scale))
 
     def shown(self) -> dict[str, Any]:
         """With every target and mode, which Python is asked for elsewhere."""

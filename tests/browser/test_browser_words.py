@@ -5,6 +5,7 @@ from networks import SETUP, TEXT, word_networks
 
 from nlstm_lab.figures.connectivity import sentence_frame
 from nlstm_lab.figures.style import STRENGTH
+from nlstm_lab.probes import connectivity
 from nlstm_lab.widgets import AutocompleteDemo, ConnectivityExplorer, base
 
 pytestmark = pytest.mark.browser
@@ -78,10 +79,10 @@ def test_in_jupyterlab(notebook):
 
 
 def test_the_page_shows_the_figures_shades(page, tmp_path):
-    widget = ConnectivityExplorer(word_networks(), TEXT, at=40)
-    page.open_file(widget.to_html(tmp_path / "connectivity.html"))
+    networks = word_networks()
+    page.open_file(ConnectivityExplorer(networks, TEXT, at=40).to_html(tmp_path / "connectivity.html"))
     first = page.look("connectivity-page")
-    frame = sentence_frame(widget.data(), 40, "log")
+    frame = sentence_frame({name: connectivity(one, TEXT) for name, one in networks.items()}, 40, "log")
     shades = base._shades(STRENGTH)
     for k, model in enumerate(("gru", "lstm", "nlstm")):
         expected = frame.loc[frame["model"] == model, "shade"].to_numpy()

@@ -35,7 +35,6 @@ def test_a_setting_is_a_reading_of_its_own_and_as_trained_comes_back(network):
     trained = widget.reading
     widget.threshold = 0.6
     expected = boundaries(network, TEXT, threshold=0.6)
-    np.testing.assert_array_equal(widget.data["z"], expected["z"])
     drawn = figures.data(widget.figure())["norm"].tolist()
     assert drawn == expected["norm"].transpose("layer", "time").values.ravel().tolist()
     assert widget.reading["layers"][0]["z"] != trained["layers"][0]["z"]
@@ -67,7 +66,8 @@ def test_another_network_reads_the_same_text_with_its_own_detectors(network):
     before = widget.reading
     widget.run = "another"
     assert widget.trained["slope"] == 2.5
-    np.testing.assert_array_equal(widget.data["z"], boundaries(other, TEXT)["z"])
+    for k, layer in enumerate(widget.reading["layers"]):
+        np.testing.assert_allclose(layer["z"], boundaries(other, TEXT)["z"][:, k])
     assert widget.reading["layers"] != before["layers"]
     with pytest.raises(UsageError, match="neither"):
         widget.run = "neither"

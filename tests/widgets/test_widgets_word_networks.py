@@ -50,10 +50,10 @@ def test_another_choice_is_computed_once(networks):
 @pytest.mark.parametrize("mode", ["l2", "gradient_x_input"])
 def test_the_figure_is_that_of_what_is_shown(networks, mode):
     widget = ConnectivityExplorer(networks, TEXT, at=9, target="predicted", mode=mode, scale="figure")
-    for name, network in networks.items():
-        expected = connectivity(network, TEXT, target="predicted", mode=mode)["connectivity"]
-        np.testing.assert_allclose(widget.data()[name]["connectivity"], expected, rtol=1e-5, atol=1e-12)
+    expected = {name: connectivity(networks[name], TEXT, target="predicted", mode=mode) for name in ("gru", "nlstm")}
     frame = figures.data(widget.figure())
+    drawn = figures.data(figures.connectivity_sentence(expected, 9, "figure"))
+    np.testing.assert_allclose(frame["shade"], drawn["shade"], rtol=1e-5, atol=1e-12)
     assert frame["shade"].abs().max() == 1
     assert not frame.loc[frame["time"] > 9, "shade"].any()
 
