@@ -4,7 +4,6 @@ the verdict and captions in the first cell of every notebook.
 `make pages` writes them; a test holds them to what this module would write.
 """
 
-import sys
 from pathlib import Path
 
 import catalogue
@@ -161,7 +160,5 @@ def listed(notebooks: str, figures: str) -> str:
 
 
 if __name__ == "__main__":
-    if given := paths.redirected():
-        sys.exit(f"the pages tell of this checkout's own records: unset {' and '.join(given)}")
     for path, text in pages().items():
         print(f"{path.relative_to(paths.root())} {'renewed' if paths.write(path, text) else 'was fresh'}")

@@ -19,7 +19,6 @@ from filelock import FileLock, Timeout
 from nlstm_lab.errors import LabError, UsageError
 
 PACKAGE = Path(__file__).resolve().parent
-OWN = {"RUNS": "data/runs", "PROBES": "data/probes", "FIGURES": "figures"}  # in `root`, where no variable names another
 
 
 def root() -> Path:
@@ -33,17 +32,13 @@ def _given(name: str) -> Path | None:
     return Path(given).expanduser() if given else None
 
 
-def _folder(place: str) -> Callable[[], Path]:
-    return lambda: root() / place
+def _folder(place: str, name: str = "") -> Callable[[], Path]:
+    return lambda: (_given(name) if name else None) or root() / place
 
 
-def _own(kind: str) -> Callable[[], Path]:
-    return lambda: _given(kind) or root() / OWN[kind]
-
-
-runs = _own("RUNS")  # committed records of training: <experiment>/<scale>-seed<k>/
-probes = _own("PROBES")  # committed records of expensive probes
-figures = _own("FIGURES")
+runs = _folder("data/runs", "RUNS")  # committed records of training: <experiment>/<scale>-seed<k>/
+probes = _folder("data/probes", "PROBES")  # committed records of expensive probes
+figures = _folder("figures", "FIGURES")
 data = _folder("data")  # data sets that were fetched or imported (ignored by git), beside the committed records
 targets = _folder("data/targets")  # what the papers print, as TOML
 bench = _folder("data/bench")  # committed records of `benchmarks/`, one for each machine
@@ -55,8 +50,7 @@ trials = _folder("workspaces/figures")  # figures and tables with other paramete
 
 def data_folders() -> list[Path]:
     """Every folder in which data sets are looked for, first match wins."""
-    elsewhere = _given("DATA")
-    return [*([elsewhere] if elsewhere else []), data()]
+    return [folder for folder in (_given("DATA"), data()) if folder]
 
 
 def cache() -> Path:
@@ -71,15 +65,9 @@ def workspace(name: str = "own") -> Path:
     """
     if not re.fullmatch(r"\w+", name):
         raise UsageError(f"a workspace is called by a word of letters, digits and underscores, not {name!r}")
-    for kind in OWN:
-        os.environ[f"NLSTM_LAB_{kind}"] = str(workspaces() / name / kind.lower())
+    for kind in ("runs", "probes", "figures"):
+        os.environ[f"NLSTM_LAB_{kind.upper()}"] = str(workspaces() / name / kind)
     return workspaces() / name
-
-
-def redirected() -> list[str]:
-    """Which of $NLSTM_LAB_RUNS, _PROBES and _FIGURES name a folder that is not the one of `root`."""
-    given = {kind: _given(kind) for kind in OWN}
-    return [f"NLSTM_LAB_{kind}" for kind, at in given.items() if at and at.resolve() != (root() / OWN[kind]).resolve()]
 
 
 @contextlib.contextmanager

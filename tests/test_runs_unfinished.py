@@ -25,8 +25,8 @@ def train(runs_folder, monkeypatch):
     def trained(updates, name=NAME, **options):
         def synced(trainer):
             sync_and_log(trainer)
-            if trainer.state.progress.update == updates:
-                trainer.state.save()
+            if trainer.progress.update == updates:
+                trainer.save()
                 raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
@@ -101,12 +101,8 @@ def test_before_its_first_checkpoint_it_has_no_history_yet(train, say):
 
 
 @pytest.mark.slow
-def test_looking_touches_nothing_and_reads_what_was_written_before(train):
+def test_looking_touches_nothing(train):
     attempt = train(7)
-    saved = torch.load(attempt / "checkpoint.pt", weights_only=True)
-    saved["processes"] = [{name: saved.pop(name) for name in ("carried", "random")}]  # as older ones are
-    torch.save(saved, attempt / "checkpoint.pt.previous")
-    (attempt / "checkpoint.pt").write_bytes(b"half of it")
     before = {path.name: path.read_bytes() for path in attempt.iterdir()}
     (partial,) = runs.unfinished()
     assert partial.progress.epoch == 2
@@ -130,20 +126,11 @@ def test_what_cannot_go_on_is_passed_over(train):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"progress": {"epoch": -1}},
-        {"progress": {"unknown": 1}},
-        {"progress": {"history": [1, 2]}},
-        {"setup": {"seed": 1}},
-    ],
-)
-def test_a_checkpoint_of_another_version_or_seed_is_left_out_and_hides_no_other(train, change):
+@pytest.mark.parametrize("change", [{"epoch": -1}, {"unknown": 1}, {"history": [1, 2]}])
+def test_a_checkpoint_of_another_version_is_left_out_and_hides_no_other(train, change):
     attempt = train(7)
     state = torch.load(attempt / "checkpoint.pt", weights_only=True)
-    for part, values in change.items():
-        state[part] |= values
+    state["progress"] |= change
     torch.save(state, attempt / "checkpoint.pt")
     train(7, name=f"{NAME}+length=20")
     with pytest.warns(UserWarning, match=r"left out: .*checkpoint\.pt"):

@@ -41,7 +41,7 @@ def test_a_killed_worker_loses_nothing(runs_folder, tmp_path, monkeypatch):
         update = loop._Trainer.update
 
         def waiting(trainer, batch):
-            if trainer.state.progress.epoch == 1 and not gone.exists():
+            if trainer.progress.epoch == 1 and not gone.exists():
                 (there / str(os.getpid())).touch()
                 while not gone.exists():
                     time.sleep(0.05)

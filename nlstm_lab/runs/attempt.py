@@ -8,7 +8,6 @@
 Training writes the checkpoint every minute and after every epoch, so that runs that are not done can be read, too.
 """
 
-import fnmatch
 import math
 import shutil
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from nlstm_lab.datasets import corpora
 from nlstm_lab.errors import DamagedFile, LabError, MissingRun, StaleRun, UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
-from nlstm_lab.runs.run import Run, command, each, folder_of, is_known, load
+from nlstm_lab.runs.run import Run, command, each, folder_of, is_known, load, matches
 from nlstm_lab.settings import UNDER_WAY, recorded_as
 from nlstm_lab.training.state import COLUMNS, GOES_ON, Progress, peek
 
@@ -44,20 +43,17 @@ class Attempt:
         config, differing = self.path / "config.json", ""
         if config.exists():
             try:
-                begun = records.read(config, records.CONFIG)
-                then = begun.pop("data_sha256", data)  # older attempts lack it
-                other = "" if then == data else f"the sha256 of its data was {then!r} and is {data!r}"
-                differing = records.difference(begun, experiment) or other
-            except DamagedFile:
-                differing = "its config.json, which says what it trains, is damaged"
-        if differing:
-            if not again:
-                raise StaleRun(
-                    f"the unfinished attempt {self.path} cannot go on: {differing}; start anew with --again, or turn "
-                    "that back"
-                )
-            shutil.rmtree(self.path)
+                differing = records.difference(records.read(config, records.CONFIG), experiment, data_sha256=data)
+            except DamagedFile as error:
+                differing = str(error)
+        if differing and not again:
+            raise StaleRun(
+                f"the unfinished attempt {self.path} cannot go on: {differing}; start anew with --again, or turn "
+                "that back"
+            )
         with paths.writing(self.path, f"; nothing was begun; {GOES_ON}"):
+            if differing:
+                shutil.rmtree(self.path)
             self.path.mkdir(parents=True, exist_ok=True)
             outcomes = [self.folder / name for name in ("result.json", "failed.json")]
             if self.folder.exists() and not any(file.exists() for file in outcomes):  # stopped while publishing
@@ -119,10 +115,10 @@ def settled(experiment: Experiment, seed: int, patience: int | None, finish: boo
             f"{run.name} was trained on another text than {text} holds now; train it anew with {again}, or bring the "
             "text back"
         )
-    recorded, by_rule = run.result.get("patience") or 0, run.state != "done"
-    if patience and patience != recorded and not by_rule:
+    recorded, ended = run.result.get("patience") or 0, run.state != "done"
+    if not ended and patience not in (None, recorded):
         raise UsageError(f"{run.name} is finished, so no rule can end it: leave out the patience, or train --again")
-    if not by_rule or not (finish if patience is None else patience > recorded):
+    if not ended or not (finish if patience is None else patience > recorded):
         return run
     attempt = Attempt(run.folder)
     if not attempt.kept.exists() and not attempt.checkpoint.exists():
@@ -171,38 +167,27 @@ def unfinished(pattern: str = "*", scale: str | None = None) -> list[PartialRun]
 
     Runs that failed, and attempts at another configuration than today's, are passed over: they cannot go on.
     """
-    runs = each(r"\.attempt-\w+-seed\d+", lambda folder: _begun(folder, pattern, scale))
-    return [run for run in runs if run]
+    return each(r"\.attempt-\w+-seed\d+", lambda folder: _begun(folder, pattern, scale))
 
 
 def _begun(folder: Path, pattern: str, scale: str | None) -> PartialRun | None:
     """The run of an attempt, if it matches and can go on."""
     config = records.read(folder / "config.json", records.CONFIG)
-    config.pop("data_sha256", None)
-    name, at = config["name"], config["scale"]
-    attempt = Attempt(folder.with_name(folder.name.removeprefix(".attempt-")))
-    failed = (attempt.folder / "failed.json").exists()
-    if failed or not fnmatch.fnmatchcase(name, pattern) or scale not in (None, at) or not is_known(name):
+    name, at, seed = config["name"], config["scale"], int(folder.name.rpartition("-seed")[2])
+    if not matches(name, at, pattern, scale) or not is_known(name):
         return None
-    if records.difference(config, experiment := experiments.get(name, at)):
-        return None
-    seed = int(folder.name.rpartition("-seed")[2])
-    if attempt.folder != folder_of(experiment, seed):
+    experiment = experiments.get(name, at)
+    attempt = Attempt(folder_of(experiment, seed))
+    if attempt.path != folder:
         raise DamagedFile(f"{folder} is an attempt at {name}, whose place is another; remove it")
-    state = peek(attempt.checkpoint)
-    try:
-        if state and state["setup"]["seed"] != seed:
-            raise ValueError(f"it is of seed {state['setup']['seed']}")
-        progress = Progress.read(state["progress"]) if state else Progress()
-        result = {
-            **{"experiment": name, "scale": at, "seed": seed, "parameters": experiments.parameters(experiment)},
-            **{"best_epoch": progress.best_epoch, "seconds": round(progress.seconds, 1)},
-            "tokens_per_second": round(progress.rate()),
-            "metrics": records.summary(pd.DataFrame(progress.history, columns=list(COLUMNS))),
-        }
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DamagedFile(
-            f"{attempt.checkpoint} is another run's, of another version, or damaged ({error}); remove it"
-        ) from error
-    saved = attempt.checkpoint.stat().st_mtime if state and attempt.checkpoint.exists() else 0.0
+    if (attempt.folder / "failed.json").exists() or records.difference(config, experiment, config.get("data_sha256")):
+        return None
+    progress = peek(attempt.checkpoint) or Progress()
+    result = {
+        **{"experiment": name, "scale": at, "seed": seed, "parameters": experiments.parameters(experiment)},
+        **{"best_epoch": progress.best_epoch, "seconds": round(progress.seconds, 1)},
+        "tokens_per_second": round(progress.rate()),
+        "metrics": records.summary(pd.DataFrame(progress.history, columns=list(COLUMNS))),
+    }
+    saved = attempt.checkpoint.stat().st_mtime if attempt.checkpoint.exists() else 0.0
     return PartialRun(folder, experiment, seed, result, progress, saved)

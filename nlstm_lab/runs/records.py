@@ -106,8 +106,9 @@ def _check(file: Path, content: Any, known: Mapping[str, type]) -> None:
             raise DamagedFile(f"{file} holds no {name} as a record has it; {WAY_OUT}")
 
 
-def difference(recorded: dict[str, Any], experiment: Experiment) -> str:
+def difference(recorded: dict[str, Any], experiment: Experiment, data_sha256: str | None = None) -> str:
     """The first field in which a recorded configuration is not today's, or ""; a new field counts by its default."""
+    today = experiment.config() | ({"data_sha256": data_sha256} if data_sha256 else {})
     defaults = {
         f"{section}.{RECORDED_AS.get(field.name, field.name)}": field.default
         for section in ("task", "model", "training")
@@ -115,11 +116,11 @@ def difference(recorded: dict[str, Any], experiment: Experiment) -> str:
         if field.default is not MISSING
     }
     known = _flat(json.loads(json.dumps(defaults, default=asdict)))
-    then, now = known | _flat(recorded), known | _flat(experiment.config())
+    then, now = known | _flat(recorded), known | _flat(today)
     for name in sorted(then.keys() | now.keys()):
         if name not in then or name not in now or then[name] != now[name]:
-            was, today = (repr(values[name]) if name in values else "absent" for values in (then, now))
-            return f"{name} was {was} and is {today}"
+            was, is_ = (repr(values[name]) if name in values else "absent" for values in (then, now))
+            return f"{name} was {was} and is {is_}"
     return ""
 
 

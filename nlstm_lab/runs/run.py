@@ -2,6 +2,7 @@
 
 import contextlib
 import filecmp
+import fnmatch
 import hashlib
 import os
 import re
@@ -117,21 +118,15 @@ def _place(experiment: str, scale: str, seed: int) -> Path:
 
 
 def seeds_of(experiment: Experiment) -> list[int]:
-    """The seeds whose runs are recorded; a run's folder that cannot be read counts, and whoever loads it says so."""
-
-    def is_recorded(folder: Path) -> bool:
-        try:
-            return "result.json" in records.listed(folder)
-        except DamagedFile:
-            return True
-
+    """The seeds whose runs are recorded."""
     folder = folder_of(experiment, 0).parent
     found = (re.fullmatch(rf"{experiment.scale}-seed(0|[1-9]\d*)", name) for name in records.listed(folder))
-    return sorted(int(one[1]) for one in found if one and is_recorded(folder / one[0]))
+    # a folder that cannot be read counts, and whoever loads the run says so
+    return sorted(int(one[1]) for one in found if one and not os.path.exists(folder / one[0] / "failed.json"))
 
 
 def each(named: str, read: Callable[[Path], Any]) -> list[Any]:
-    """What `read` makes of each folder of an experiment's folder whose name matches; what it refuses is left out."""
+    """What `read` makes of each run's folder whose name matches: not None, and not what it refuses."""
     found = []
     for experiment in records.listed(paths.runs()):
         with or_left_out():
@@ -139,7 +134,7 @@ def each(named: str, read: Callable[[Path], Any]) -> list[Any]:
                 if re.fullmatch(named, name):
                     with or_left_out(), contextlib.suppress(FileNotFoundError):
                         found.append(read(paths.runs() / experiment / name))
-    return found
+    return [one for one in found if one is not None]
 
 
 @contextlib.contextmanager
@@ -149,6 +144,11 @@ def or_left_out() -> Iterator[None]:
         yield
     except LabError as error:
         warnings.warn(f"left out: {error}", stacklevel=3)
+
+
+def matches(name: str, at: str, pattern: str, scale: str | None) -> bool:
+    """Whether an experiment of that name `at` a scale is asked for."""
+    return fnmatch.fnmatchcase(name, pattern) and scale in (None, at)
 
 
 def is_known(name: str) -> bool:

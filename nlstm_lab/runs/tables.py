@@ -1,6 +1,5 @@
 """Several runs as one list or frame: what figures draw, what is compared over seeds, what can be recomputed."""
 
-import fnmatch
 import json
 import math
 import re
@@ -19,7 +18,7 @@ from nlstm_lab.datasets.registry import DATASETS
 from nlstm_lab.errors import DamagedFile, MissingData, UsageError
 from nlstm_lab.runs import records
 from nlstm_lab.runs.attempt import unfinished
-from nlstm_lab.runs.run import Run, check_place, each, is_known, load, or_left_out, result_of, run_of, seeds_of
+from nlstm_lab.runs.run import Run, check_place, each, is_known, load, matches, or_left_out, result_of, run_of, seeds_of
 from nlstm_lab.settings import SCALES, ended
 from nlstm_lab.training import evaluate
 from nlstm_lab.training.liveness import shares
@@ -48,7 +47,7 @@ def recorded(pattern: str = "*", scale: str | None = None, partial: bool = False
     >>> [run.name for run in lab.runs.recorded("ptb_char_nlstm", "small")][:2]
     ['ptb_char_nlstm/small-seed0', 'ptb_char_nlstm/small-seed1']
     """
-    done = []
+    done: list[Run] = []
     for name, one in product(experiments.names(pattern), SCALES):
         if scale in (None, one) and one in experiments.scales(name):
             with or_left_out():
@@ -84,14 +83,16 @@ def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -
     True
     """
 
-    def read(folder: Path) -> tuple[dict[str, Any], str]:
+    def read(folder: Path) -> tuple[dict[str, Any], str] | None:
         result = result_of(folder)
-        if _matches(result, pattern, scale) and is_known(name := result["experiment"]):
-            run_of(experiments.get(name, result["scale"]), result["seed"], result)
+        name, at = result["experiment"], result["scale"]
+        if not matches(name, at, pattern, scale):
+            return None
+        if is_known(name):
+            run_of(experiments.get(name, at), result["seed"], result)
         return result, records.state(result)
 
-    found = [(result, state) for result, state in each(RECORD, read) if _matches(result, pattern, scale)]
-    found += [(run.result, run.state) for run in (begun(pattern, scale) if partial else [])]
+    found = each(RECORD, read) + [(run.result, run.state) for run in (begun(pattern, scale) if partial else [])]
     rows = [{**{key: one[key] for key in RUN}, "state": state, **row} for one, state in found for row in one["metrics"]]
     return pd.DataFrame(rows, columns=[*RUN, "state", *SCORE, "epoch", "value"])
 
@@ -99,17 +100,12 @@ def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -
 def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
     """List runs that failed: experiment, scale, seed, `what` was not finite, and after which `update`."""
 
-    def read(folder: Path) -> dict[str, Any]:
+    def read(folder: Path) -> dict[str, Any] | None:
         failure = records.read(folder / "failed.json", records.FAILURE)
         check_place(folder / "failed.json", failure)
-        return failure
+        return failure if matches(failure["experiment"], failure["scale"], pattern, scale) else None
 
-    failed = [one for one in each(RECORD, read) if _matches(one, pattern, scale)]
-    return pd.DataFrame(failed, columns=list(records.FAILURE))
-
-
-def _matches(record: Mapping[str, Any], pattern: str, scale: str | None) -> bool:
-    return fnmatch.fnmatchcase(record["experiment"], pattern) and scale in (None, record["scale"])
+    return pd.DataFrame(each(RECORD, read), columns=list(records.FAILURE))
 
 
 def describe_runs(runs: Iterable[Run]) -> str:

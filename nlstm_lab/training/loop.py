@@ -1,11 +1,9 @@
 """The training loop: blocks or carried streams, evaluation, checkpoints, and a history in long format."""
 
 import math
-import signal
-import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice, product
 from pathlib import Path
@@ -16,12 +14,20 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from nlstm_lab.cells.fast.computing import Precision
-from nlstm_lab.datasets.base import Batch, Evaluation, Mixture, Split, Task
+from nlstm_lab.datasets.base import Batch, Evaluation, Split, Task
 from nlstm_lab.errors import Interrupted, LabError, TrainingFailed, UsageError
 from nlstm_lab.models import Network, metrics
 from nlstm_lab.training.liveness import shares
-from nlstm_lab.training.state import NOTHING, Random, Row, State, kept
-from nlstm_lab.training.updating import TrainingConfig, Updater, device_faults, find_device
+from nlstm_lab.training.state import FORMAT, NOTHING, Progress, Row, kept, listening, load, machine, save
+from nlstm_lab.training.updating import (
+    COMPILED_FROM,
+    TrainingConfig,
+    Updater,
+    device_faults,
+    find_device,
+    make_capturable,
+    mapped,
+)
 
 # Updates of the first epoch after which the loss so far and the share of dead memory cells are logged: the inner
 # memory of a Nested LSTM can die within ten updates (notebook 93), so they lie close together at the start.
@@ -29,9 +35,7 @@ EARLY = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700,
 
 # Updates between two times that what they left is read from the device, which makes a GPU wait for the processor.
 SYNC_EVERY = {"cpu": 1, "cuda": 50}
-# Launchers, such as `timeout`, may send a signal to their process twice: the second one at once is not a wish.
-ECHO = 1.0  # seconds
-SAVE_EVERY = 60.0  # seconds between checkpoints, of which there is one after every epoch besides
+SAVE_EVERY = 60.0  # seconds between checkpoints, of which there are two at the end of every epoch besides
 
 SPLITS: tuple[Split, ...] = ("valid", "test")  # train is read while it trains
 
@@ -44,7 +48,7 @@ class TrainingResult:
         history: Rows of epoch, update, split, evaluation, metric and value.
         epochs, best_epoch, weights: How many were trained, the best one (`TrainingConfig.select_by`), its weights.
         seconds, tokens_per_second: Of everything, over all attempts; of the updates alone.
-        machines: That took part; an empty one is of an attempt that did not record its own.
+        machines: That took part.
     """
 
     history: list[Row]
@@ -77,52 +81,85 @@ def evaluate(network: Network, batches: Iterable[Batch], device: torch.device, m
     return metrics(sums.tolist(), metric)
 
 
-@dataclass
-class Request:
-    """The name of the signal that has asked to stop, or None, and when it did."""
-
-    name: str | None = None
-    at: float = 0.0
-
-
-@contextmanager
-def listening() -> Iterator[Request]:
-    """Take SIGINT, SIGTERM and SIGHUP as a request to save and stop while the block runs; a later one acts as always.
-
-    In another than the main thread nothing is taken.
-    """
-    request, before = Request(), dict[int, Any]()
-
-    def handle(number: int, frame: Any) -> None:
-        if request.name is None:
-            request.name, request.at = signal.Signals(number).name, time.monotonic()
-        elif time.monotonic() - request.at > ECHO:
-            signal.signal(number, before[number])
-            signal.raise_signal(number)
-
-    if threading.current_thread() is threading.main_thread():
-        for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if one != signal.SIGHUP or signal.getsignal(one) != signal.SIG_IGN:  # as nohup has it
-                before[one] = signal.signal(one, handle)
-    try:
-        yield request
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 class _Trainer:
-    def __init__(self, state: State, task: Task, updater: Updater, after_update: Callable[[int], None]) -> None:
-        self.state, self.task, self.updater, self.after_update = state, task, updater, after_update
-        self.network, self.config, self.evaluation = updater.network, updater.config, task.evaluations[0]
+    """A network in training, in memory and in `file` (None keeps nothing), whose `setup` must agree to go on."""
+
+    def __init__(self, network: Network, task: Task, config: TrainingConfig, file: Path | None, setup: Any) -> None:
+        self.network, self.task, self.config, self.file, self.setup = network, task, config, file, setup
+        self.evaluation, self.device = task.evaluations[0], next(network.parameters()).device
+        self.optimizer = config.make_optimizer(network)
+        make_capturable(self.optimizer.param_groups, self.device)
+        self.progress = Progress()
+        self.carried: Any = None  # the recurrent layers' state between batches, where streams carry it
+        self.best: dict[str, Tensor] = {}  # the weights of the best epoch
         # scores and gradient norms of the updates since they were last read, summed on the device, and their number
-        self.unread, self.waiting = torch.zeros(len(NOTHING) + 1, dtype=torch.float64, device=state.device), 0
-        self.read_at, self.request = time.monotonic(), Request()
+        self.unread, self.waiting = torch.zeros(len(NOTHING) + 1, dtype=torch.float64, device=self.device), 0
+        self.asked: list[str] = []  # the signal that has asked to stop
+        self.began = self.saved = self.read_at = time.monotonic()
+        if file is not None and (saved := load(file)) is not None:
+            self.restore(saved, file)
+        here, before = machine(), self.progress.machines
+        if here not in before:
+            if before:
+                named = "{processor} ({instructions}, {threads} threads, torch {torch})".format
+                warnings.warn(
+                    f"this training was on {named(**before[-1])} and goes on on {named(**here)}: its last digits are"
+                    " no longer those of one machine",
+                    stacklevel=4,
+                )
+            before.append(here)
+        self.progress.updates = config.epochs * (config.updates_per_epoch or task.updates_per_epoch)
+        self.updater = Updater(
+            network, config, self.optimizer, self.device, setup["precision"], self.progress.updates >= COMPILED_FROM
+        )
+
+    def restore(self, saved: dict[str, Any], file: Path) -> None:
+        """Go on from what `file` holds; UsageError: it is of another training, network or version."""
+        for name, then in saved.get("setup", {}).items():
+            if name != "epochs" and then != (now := self.setup.get(name)):  # more epochs may be added
+                raise UsageError(
+                    f"{file} was begun with {name}={then!r} and would go on with {now!r}: start it as begun, or name "
+                    "another file"
+                )
+        try:
+            if saved["format"] != FORMAT:
+                raise ValueError("another format")
+            self.progress = Progress(**saved["progress"])
+            self.network.load_state_dict(saved["network"])
+            make_capturable(saved["optimizer"]["param_groups"], self.device)
+            self.optimizer.load_state_dict(saved["optimizer"])
+            self.best = saved["best"]
+            self.carried = mapped(saved["carried"], lambda tensor: tensor.to(self.device))
+            torch.set_rng_state(saved["random"]["cpu"])
+            if self.device.type == "cuda" and "cuda" in saved["random"]:
+                torch.cuda.set_rng_state(saved["random"]["cuda"], self.device)
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            raise UsageError(
+                f"the checkpoint {file} is of another network, or of another version of this package, and nothing was "
+                "trained: go on with that one, or move the file away to begin anew"
+            ) from error
+        self.began -= self.progress.seconds
+
+    def save(self) -> None:
+        self.saved, self.progress.seconds = time.monotonic(), self.seconds()
+        if self.file is not None:
+            random = {"cpu": torch.get_rng_state()}
+            if self.device.type == "cuda":
+                random["cuda"] = torch.cuda.get_rng_state(self.device)
+            everything = {
+                **{"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict(), "best": self.best},
+                **{"progress": vars(self.progress), "setup": self.setup, "random": random},
+                "carried": mapped(self.carried, Tensor.cpu),
+            }
+            save(self.file, everything)
+
+    def seconds(self) -> float:
+        return time.monotonic() - self.began  # over all attempts
 
     def update(self, batch: Batch) -> None:
         """One step; what it scored stays on the device, unread."""
-        state, progress = self.state, self.state.progress
-        scores, state.carried = self.updater(batch, state.carried, progress.update, progress.epoch)
+        progress = self.progress
+        scores, self.carried = self.updater(batch, self.carried, progress.update, progress.epoch)
         self.unread += scores
         self.waiting += 1
         progress.batch, progress.update = progress.batch + 1, progress.update + 1
@@ -130,7 +167,7 @@ class _Trainer:
 
     def sync_and_log(self) -> None:
         """Read from the device what the updates left; log, save and stop where it is time to."""
-        state, progress = self.state, self.state.progress
+        progress = self.progress
         *scores, norm = self.unread.tolist()
         if not math.isfinite(scores[0]) or not math.isfinite(norm):
             self.fail("loss" if not math.isfinite(scores[0]) else "gradient")
@@ -141,44 +178,41 @@ class _Trainer:
         progress.update_seconds += time.monotonic() - self.read_at
         if self.is_early():
             self.log_early()
-        asked = self.request.name is not None  # looked up once: a signal may come at any moment
-        if asked or time.monotonic() - state.saved > SAVE_EVERY:
-            state.save()
+        asked = bool(self.asked)  # looked up once: a signal may come at any moment
+        if asked or time.monotonic() - self.saved > SAVE_EVERY:
+            self.save()
         if asked:
             self.stop()
         self.read_at = time.monotonic()
 
     def is_early(self) -> bool:
-        return self.state.progress.epoch == 0 and self.state.progress.update in EARLY
+        return self.progress.epoch == 0 and self.progress.update in EARLY
 
     def fail(self, what: str) -> NoReturn:
-        progress = self.state.progress
+        progress = self.progress
         raise TrainingFailed(
-            f"the {what} is not finite by update {progress.update} (epoch {progress.epoch + 1}); {self.kept()}. A "
+            f"the {what} is not finite by update {progress.update} (epoch {progress.epoch + 1}); {kept(self.file)}. A "
             "smaller learning rate or clipping threshold may help; it makes a variation with runs of its own",
             what,
             progress.update,
         )
 
     def stop(self) -> NoReturn:
-        saved = f"saved after {self.state.progress.update} updates" if self.state.file else "nothing was saved"
-        raise Interrupted(f"{self.request.name}: {saved}; the same command goes on")
-
-    def kept(self) -> str:
-        return kept(self.state.file) if self.state.file else "nothing was saved"
+        saved = f"saved after {self.progress.update} updates" if self.file else "nothing was saved"
+        raise Interrupted(f"{self.asked[0]}: {saved}; the same command goes on")
 
     def epoch(self, bar: "tqdm[Any]") -> None:
-        progress = self.state.progress
+        progress = self.progress
         if (slope := self.config.slope_at(progress.epoch)) is not None:
             self.network.recurrent.slope = slope  # type: ignore[assignment]
         if progress.update == 0:
             self.log_early()
         # the order of the batches depends on the seed and the epoch alone
-        generator = torch.Generator().manual_seed((self.state.setup["seed"] * 1_000_003 + progress.epoch) % 2**63)
+        generator = torch.Generator().manual_seed((self.setup["seed"] * 1_000_003 + progress.epoch) % 2**63)
         self.read_at = time.monotonic()
         for batch in islice(self.task.train(generator), progress.batch, self.config.updates_per_epoch):
             self.update(batch)
-            if progress.update % SYNC_EVERY[self.state.device.type] == 0 or self.is_early():
+            if progress.update % SYNC_EVERY[self.device.type] == 0 or self.is_early():
                 self.sync_and_log()
                 loss = progress.sums[0] / progress.sums[1]
                 text = f"loss {loss:.3f}, {loss / math.log(2):.3f} bits, {progress.rate():,.0f} tokens/s"
@@ -187,15 +221,16 @@ class _Trainer:
             self.after_update(progress.update)
         if self.waiting:
             self.sync_and_log()
+        self.save()  # what is read now may draw random numbers, and is read anew after a stop
         self.end_epoch()
-        self.state.save()
+        self.save()
 
     def end_epoch(self) -> None:
-        """Read the epoch's result and choose on validation; the state is as before until all is read."""
-        state, progress = self.state, self.state.progress
-        epoch, random = progress.epoch + 1, state.random()
+        """Read the epoch's result and choose on validation."""
+        progress = self.progress
+        epoch = progress.epoch + 1
         # the test score is logged for the learning curves alone; nothing is selected on it
-        values = {split: self.evaluate(split, self.evaluation, random) for split in SPLITS}
+        values = {split: self.evaluate(split, self.evaluation) for split in SPLITS}
         self.log(epoch, "train", metrics(progress.sums, self.task.metric))
         for split in SPLITS:
             self.log(epoch, split, values[split])
@@ -205,43 +240,38 @@ class _Trainer:
         lowest = loss if self.config.select_by == "loss" else 100 - values["valid"]["top1_accuracy_pct"]
         if lowest < progress.best_loss:
             progress.best_epoch, progress.best_loss = epoch, lowest
-            state.best = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
+            self.best = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
         if self.config.divide_on_plateau and loss >= progress.last_loss:
-            for group in state.optimizer.param_groups:
+            for group in self.optimizer.param_groups:
                 group["lr"] /= self.config.divide_on_plateau
         progress.last_loss = loss
-        state.carried = None
+        self.carried = None
 
     def log(self, epoch: int, split: str, values: dict[str, float], evaluation: Evaluation | None = None) -> None:
         """Add rows to the history; none of a NaN, which a record may not hold."""
-        at = (epoch, self.state.progress.update, split, evaluation or self.evaluation)
-        self.state.progress.history += [(*at, name, value) for name, value in values.items() if not math.isnan(value)]
+        at = (epoch, self.progress.update, split, evaluation or self.evaluation)
+        self.progress.history += [(*at, name, value) for name, value in values.items() if not math.isnan(value)]
 
-    def evaluate(self, split: Split, evaluation: Evaluation, random: Random | None = None) -> dict[str, float]:
-        """Metrics of a split; a signal on the way saves the state with `random` as the random states, where given."""
-
+    def evaluate(self, split: Split, evaluation: Evaluation) -> dict[str, float]:
         def batches() -> Iterator[Batch]:
             for batch in islice(self.task.evaluate(split, evaluation), self.config.batches_per_reading):
-                if self.request.name is not None:
-                    if random is not None:
-                        self.state.save(random)
+                if self.asked:
                     self.stop()
                 yield batch
 
-        values = evaluate(self.network, batches(), self.state.device, self.task.metric)
+        values = evaluate(self.network, batches(), self.device, self.task.metric)
         if not all(map(math.isfinite, values.values())):
             self.fail(f"{split} loss")
         return values
 
     def liveness(self) -> dict[str, float]:
         self.network.eval()
-        batch = next(iter(self.task.evaluate("valid", self.evaluation))).to(self.state.device)
-        with torch.inference_mode():
-            return shares(self.network, batch.inputs)
+        batch = next(iter(self.task.evaluate("valid", self.evaluation))).to(self.device)
+        return shares(self.network, batch.inputs)
 
     def log_early(self) -> None:
         """The training loss since the last early row, and the share of dead cells in every memory."""
-        progress = self.state.progress
+        progress = self.progress
         if progress.early_sums[1]:
             self.log(0, "early", metrics(progress.early_sums, self.task.metric))
             progress.early_sums = list(NOTHING)
@@ -249,23 +279,22 @@ class _Trainer:
 
     def finish(self) -> None:
         """The task's other evaluations, with the weights of the best epoch; the checkpoint stays the last epoch's."""
-        self.network.load_state_dict(self.state.best)
+        self.network.load_state_dict(self.best)
         for evaluation, split in product(self.task.evaluations[1:], SPLITS):
-            self.log(self.state.progress.best_epoch, split, self.evaluate(split, evaluation), evaluation)
+            self.log(self.progress.best_epoch, split, self.evaluate(split, evaluation), evaluation)
 
-    def run(self, patience: int | None, show: bool) -> TrainingResult:
-        state, progress = self.state, self.state.progress
-        most = self.config.epochs
+    def run(self, patience: int | None, show: bool, after_update: Callable[[int], None]) -> TrainingResult:
+        progress, self.after_update = self.progress, after_update
         with (
-            listening() as self.request,
-            device_faults(state.device, self.kept, getattr(self.task, "batch_size", None)),
+            listening() as self.asked,
+            device_faults(self.device, self.file, getattr(self.task, "batch_size", None)),
             tqdm(total=progress.updates, initial=progress.update, disable=not show) as bar,
         ):
-            while progress.epoch < most and (patience is None or progress.epoch - progress.best_epoch < patience):
+            while progress.epoch < self.config.epochs and progress.epoch - progress.best_epoch < (patience or math.inf):
                 self.epoch(bar)
             self.finish()
-        took = state.seconds(), progress.rate(), state.machines
-        return TrainingResult(progress.history, progress.epoch, progress.best_epoch, state.best, *took)
+        took = self.seconds(), progress.rate(), progress.machines
+        return TrainingResult(progress.history, progress.epoch, progress.best_epoch, self.best, *took)
 
 
 def fit(
@@ -300,17 +329,10 @@ def fit(
     Raises:
         TrainingFailed: A loss or gradient is not finite; the last good checkpoint stays.
         Interrupted: A signal asked to stop.
-        UsageError: The checkpoint is of another training; `select_by` is "error" where nothing is right or wrong.
-        LabError: The checkpoint cannot be written.
+        UsageError: The checkpoint is of another training.
+        LabError: The checkpoint is damaged, or cannot be written.
     """
-    if config.select_by == "error" and isinstance(task.output, Mixture):
-        raise UsageError("select_by=error needs predictions that are right or wrong, not a density: leave it at loss")
-    where = find_device(device)
-    network.to(where)
+    network.to(find_device(device))
     setup = {"precision": precision, "seed": seed, "data": task.fingerprint, **asdict(config)}
-    state = State(network, config.make_optimizer(network), checkpoint, where, setup)
     torch.manual_seed(seed)
-    state.restore()
-    state.progress.updates = config.epochs * (config.updates_per_epoch or task.updates_per_epoch)
-    updater = Updater(network, config, state.optimizer, where, precision, state.progress.updates)
-    return _Trainer(state, task, updater, after_update).run(patience, progress)
+    return _Trainer(network, task, config, checkpoint, setup).run(patience, progress, after_update)

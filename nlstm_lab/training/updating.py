@@ -3,9 +3,11 @@
 On a GPU the whole of an update is one CUDA graph.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -18,6 +20,7 @@ from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.settings import ADDED, check
 from nlstm_lab.training.liveness import ratio_loss
+from nlstm_lab.training.state import kept
 
 # Updates from which on compiling the fast paths' pointwise functions is worth the ten or twenty seconds that it takes.
 # Results then differ from the eager functions' in the last digits.
@@ -120,17 +123,13 @@ class TrainingConfig:
                     parameter.copy_(old + scale * step)
         return norm
 
-    def changes_at(self, update: int, epoch: int) -> bool:
-        """Say whether what `update` does is not what the next one does, so that no graph can repeat it."""
-        return update < max(self.warm_up or 0, self.output_bias_first or 0) or self.holds_rates(epoch)
-
     def slope_at(self, epoch: int) -> float | None:
         """Return HM-LSTM's slope during `epoch` (from 0): sections 4.1 and 4.2."""
         return None if self.slope is None else min(self.slope[0], self.slope_start + self.slope[1] * epoch)
 
-    def holds_rates(self, epoch: int) -> bool:
-        """Say whether the ratio loss is part of the loss during `epoch` (from 0)."""
-        return bool(self.rate_lengths) and (self.rate_epochs is None or epoch < self.rate_epochs)
+    def lengths_at(self, epoch: int) -> tuple[float, ...] | None:
+        """Return the mean lengths of segments that the ratio loss holds during `epoch` (from 0), or None."""
+        return self.rate_lengths if self.rate_epochs is None or epoch < self.rate_epochs else None
 
 
 def _output_bias(network: nn.Module) -> nn.Parameter:
@@ -140,61 +139,56 @@ def _output_bias(network: nn.Module) -> nn.Parameter:
     return bias
 
 
+@dataclass
 class Updater:
-    """Makes updates: `scores, state = updater(batch, state, update, epoch)`, of `updates` in all, without a wait.
+    """Makes updates: `scores, state = updater(batch, state, update, epoch)`, without a wait for the device.
 
     On a GPU a graph takes the place of the thousands of launches of an update (`capture` makes it). It holds shapes,
     learning rates and the slope as they were, so that there is one for each shape of a batch, and new ones once a rate
     or the slope changes.
     """
 
-    def __init__(
-        self,
-        network: Network,
-        config: TrainingConfig,
-        optimizer: torch.optim.Optimizer,
-        device: torch.device,
-        precision: Precision,
-        updates: int,
-        capture: Capture | None = None,
-    ) -> None:
-        self.network, self.config, self.optimizer = network, config, optimizer
-        self.device, self.precision, self.compile = device, precision, updates >= COMPILED_FROM
-        self.capture = capture or (captured if device.type == "cuda" else None)
-        self.constants: Any = None  # what the graphs hold as it was
-        self.graphs: dict[Any, tuple[Batch, Any, Callable[[], Updated]]] = {}
-        self.warm: dict[Any, int] = {}
+    network: Network
+    config: TrainingConfig
+    optimizer: torch.optim.Optimizer
+    device: torch.device
+    precision: Precision
+    compiles: bool
+    capture: Capture | None = None
+    constants: Any = None  # what the graphs hold as it was
+    graphs: dict[Any, tuple[Batch, Any, Callable[[], Updated]]] = field(default_factory=dict)
+    warm: Counter[Any] = field(default_factory=Counter)  # eager updates of each kind
 
     def __call__(self, batch: Batch, state: Any, update: int, epoch: int) -> Updated:
         self.network.train()
         state = None if batch.fresh else state
+        changes = update < max(self.config.warm_up or 0, self.config.output_bias_first or 0)  # no graph can repeat it
         if self.device.type == "cuda":  # or a copy to the device would wait for it
-            inputs, targets, mask = mapped(batch[:3], Tensor.pin_memory)
-            batch = Batch(inputs, targets, mask, batch.fresh)
-        if self.capture is None or self.config.changes_at(update, epoch):
+            self.capture = self.capture or captured
+            batch = Batch(*mapped(batch[:3], Tensor.pin_memory))._replace(fresh=batch.fresh)
+        if self.capture is None or changes or self.config.lengths_at(epoch):
             return self.make(batch.to(self.device), state, update, epoch)
         constants = [group["lr"] for group in self.optimizer.param_groups], self.config.slope_at(epoch)
         if constants != self.constants:
-            self.constants, self.graphs, self.warm = constants, {}, {}
+            self.constants, self.graphs, self.warm = constants, {}, Counter()
         key = (batch.inputs.shape, batch.targets.shape, batch.mask is None, state is None)
         if key not in self.graphs:
-            self.warm[key] = self.warm.get(key, 0) + 1
+            self.warm[key] += 1
             if self.warm[key] <= WARM:
                 with aside(self.device):
                     return self.make(batch.to(self.device), state, update, epoch)
-            inputs, targets, mask = mapped(batch[:3], lambda part: part.to(self.device, copy=True))
-            held = Batch(inputs, targets, mask, batch.fresh)
-            kept = mapped(state, Tensor.clone)
-            self.graphs[key] = held, kept, self.capture(lambda: self.make(held, kept, update, epoch))
-        held, kept, replay = self.graphs[key]
-        fill((held[:3], kept), (batch[:3], state))
+            held = Batch(*mapped(batch[:3], lambda part: part.to(self.device, copy=True)))._replace(fresh=batch.fresh)
+            before = mapped(state, Tensor.clone)
+            self.graphs[key] = held, before, self.capture(lambda: self.make(held, before, update, epoch))
+        held, before, replay = self.graphs[key]
+        fill((held[:3], before), (batch[:3], state))
         scores, after = replay()
         return scores.clone(), mapped(after, Tensor.clone)  # the next replay writes over them
 
     def make(self, batch: Batch, state: Any, update: int, epoch: int) -> Updated:
         """Make the update, from a batch on the device."""
-        lengths = self.config.rate_lengths if self.config.holds_rates(epoch) else None
-        with cells.precision(self.precision), compiled(self.compile):
+        lengths = self.config.lengths_at(epoch)
+        with cells.precision(self.precision), compiled(self.compiles):
             if lengths:
                 hidden, after, z, z_tilde = self.network.read_boundaries(batch.inputs, state)
             else:
@@ -277,7 +271,7 @@ def find_device(name: torch.device | str) -> torch.device:
 
 
 @contextmanager
-def device_faults(device: torch.device, kept: Callable[[], str], batch_size: int | None) -> Iterator[None]:
+def device_faults(device: torch.device, file: Path | None, batch_size: int | None) -> Iterator[None]:
     """Say in one sentence that the device is full, or has failed in the block, and what is kept."""
     try:
         yield
@@ -285,9 +279,9 @@ def device_faults(device: torch.device, kept: Callable[[], str], batch_size: int
         first = str(error).partition("\n")[0]
         if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in first:
             raise LabError(
-                f"the memory of the {device.type} is full with batches of {batch_size} sequences; {kept()}. A smaller "
-                "batch_size makes a variation with runs of its own"
+                f"the memory of the {device.type} is full with batches of {batch_size} sequences; {kept(file)}. A "
+                "smaller batch_size makes a variation with runs of its own"
             ) from error
         if device.type == "cuda" and "CUDA" in first:
-            raise LabError(f"the GPU has failed ({first}); {kept()}; the same command goes on") from error
+            raise LabError(f"the GPU has failed ({first}); {kept(file)}; the same command goes on") from error
         raise

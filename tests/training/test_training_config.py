@@ -51,13 +51,13 @@ def test_the_slope_rises_with_the_epoch_up_to_its_ceiling():
     assert TrainingConfig(epochs=1, learning_rate=1.0).slope_at(3) is None
     lower = replace(config, slope_start=0.5)
     assert [lower.slope_at(epoch) for epoch in (0, 50, 200)] == [0.5, 2.5, 5.0]
-    assert lower.holds_rates(0) is False
+    assert lower.lengths_at(0) is None
 
 
 def test_rates_are_held_for_so_many_epochs():
     held = TrainingConfig(epochs=4, learning_rate=1.0, rate_lengths=(6.0, 30.0), rate_epochs=2)
-    assert [held.holds_rates(epoch) for epoch in range(4)] == [True, True, False, False]
-    assert replace(held, rate_epochs=None).holds_rates(3)
+    assert [held.lengths_at(epoch) for epoch in range(4)] == [(6.0, 30.0), (6.0, 30.0), None, None]
+    assert replace(held, rate_epochs=None).lengths_at(3) == (6.0, 30.0)
     with pytest.raises(UsageError, match="rate_lengths"):
         TrainingConfig(epochs=4, learning_rate=1.0, rate_lengths=(1.0,))
 

@@ -252,7 +252,7 @@ def test_the_best_epoch_may_be_that_of_the_lowest_error_rate(monkeypatch):
         ({"config": TrainingConfig(2, 0.02)}, r"learning_rate=0.01.*0.02"),
         ({"seed": 1}, r"seed=0.*1"),
         ({"precision": "bf16"}, r"precision='fp32'.*would go on with 'bf16'"),
-        ({"flags": {"initial_state": "learned"}}, "weights of another network"),
+        ({"flags": {"initial_state": "learned"}}, "of another network"),
     ],
 )
 def test_a_checkpoint_of_another_training_is_refused_and_stays(tmp_path, change, said):
@@ -290,7 +290,7 @@ def test_each_machine_is_named_once_and_going_on_on_another_warns(tmp_path, monk
     assert [one["threads"] for one in first.machines] == [torch.get_num_threads()]
     assert trained(4).machines == first.machines
     assert not recwarn.list
-    monkeypatch.setattr("nlstm_lab.training.state.machine", lambda: ELSEWHERE)
+    monkeypatch.setattr("nlstm_lab.training.loop.machine", lambda: ELSEWHERE)
     with pytest.warns(UserWarning, match="another"):
         second = trained(6)
     assert second.machines == [*first.machines, ELSEWHERE]

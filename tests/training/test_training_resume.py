@@ -14,7 +14,7 @@ from forking import command_line, started
 from torch import load
 
 from nlstm_lab import runs
-from nlstm_lab.training import TrainingConfig, loop
+from nlstm_lab.training import TrainingConfig, loop, state
 
 # dropout draws from torch's random state at every update; streams carry the unit's state from one update to the next
 NAME = "ptb_char_lstm2+evaluation=streams+dropout=0.5+divide_on_plateau=2.0"
@@ -71,7 +71,7 @@ MOMENTS = {
     "half a checkpoint": lambda: before(
         Path, "write_bytes", 5, lambda path, _: path.name.startswith(".checkpoint.pt."), write_half
     ),
-    "between the renames of a checkpoint": lambda: before(
+    "before a checkpoint takes its name": lambda: before(
         Path, "replace", 5, lambda path, target: target.name == "checkpoint.pt"
     ),
     "writing the record": lambda: before(runs, "save_file", 1),
@@ -194,34 +194,34 @@ def handlers():
 
 def test_the_first_signal_asks_its_echo_is_nothing_and_a_later_one_acts_as_it_always_does(usual, monkeypatch):
     now, before = [100.0], handlers()
-    monkeypatch.setattr(loop.time, "monotonic", lambda: now[0])
-    with loop.listening() as request:
-        assert request.name is None
+    monkeypatch.setattr(state.time, "monotonic", lambda: now[0])
+    with state.listening() as asked:
+        assert not asked
         assert handlers() != before
         signal.raise_signal(signal.SIGTERM)
-        now[0] += 0.9 * loop.ECHO
+        now[0] += 0.9 * state.ECHO
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGINT)
-        assert request.name == "SIGTERM"
-        now[0] += 0.2 * loop.ECHO
+        assert asked == ["SIGTERM"]
+        now[0] += 0.2 * state.ECHO
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
-        assert request.name == "SIGTERM"
+        assert asked == ["SIGTERM"]
     assert handlers() == before
-    with pytest.raises(RuntimeError), loop.listening():
+    with pytest.raises(RuntimeError), state.listening():
         raise RuntimeError
     assert handlers() == before
 
 
 def test_a_closed_terminal_asks_unless_nohup_ignores_it(usual):
-    with loop.listening() as request:
+    with state.listening() as asked:
         signal.raise_signal(signal.SIGHUP)
-        assert request.name == "SIGHUP"
+        assert asked == ["SIGHUP"]
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with loop.listening() as request:
+        with state.listening() as asked:
             signal.raise_signal(signal.SIGHUP)
-            assert request.name is None
+            assert not asked
     finally:
         signal.signal(signal.SIGHUP, before)
 
@@ -230,10 +230,10 @@ def test_another_thread_takes_nothing():
     before, outcome = handlers(), []
 
     def train():
-        with loop.listening() as request:
-            outcome.append((request.name, handlers()))
+        with state.listening() as asked:
+            outcome.append((list(asked), handlers()))
 
     thread = threading.Thread(target=train)
     thread.start()
     thread.join()
-    assert outcome == [(None, before)]
+    assert outcome == [([], before)]
