@@ -59,9 +59,9 @@ def cache() -> Path:
 
 
 def workspace(name: str = "own") -> Path:
-    """From now on this process keeps its runs, probe records and figures in `workspaces/<name>/`, which git ignores.
+    """From now on keep runs, probe records and figures in `workspaces/<name>/`, which git ignores: return this folder.
 
-    For trials: no committed record is read or changed. Returns the folder. UsageError: a name that is no plain word.
+    For trials: no committed record is read or changed. UsageError: a name that is no plain word.
     """
     if not re.fullmatch(r"\w+", name):
         raise UsageError(f"a workspace is called by a word of letters, digits and underscores, not {name!r}")
@@ -72,10 +72,7 @@ def workspace(name: str = "own") -> Path:
 
 @contextlib.contextmanager
 def atomic(target: Path) -> Iterator[Path]:
-    """A temporary path beside `target` that takes its name when the block ends well, and is removed when it does not.
-
-    The content is on the disk before it takes the name, and the name when this returns: a power cut takes neither.
-    """
+    """A temporary path beside `target` that takes its name, and is on the disk, when the block has ended well."""
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     os.close(handle)
@@ -105,10 +102,7 @@ def locked(target: Path, waiting: str) -> Iterator[None]:
 
 
 def write(target: Path, text: str | bytes) -> bool:
-    """Write a text to `target`, whole or not at all; False where that text is there already, and nothing is touched.
-
-    LabError: the system refuses; the sentence says why, and what to do.
-    """
+    """Write a text to `target`, whole or not at all (LabError); False where it is there already: nothing is touched."""
     content = text.encode() if isinstance(text, str) else text
     with writing(target):
         if target.is_file() and target.read_bytes() == content:

@@ -30,14 +30,7 @@ HIGHER_IS_BETTER = frozenset({"top1_accuracy_pct", "top1_accuracy_unmasked_pct",
 
 
 def ended(states: Iterable[str]) -> dict[str, int]:
-    """Put the states of runs that differ in the epochs alone together, and count them.
-
-    Args:
-        states: Such as "16 of 35 epochs, by early stopping".
-
-    Returns:
-        How many runs each stands for: {"16 to 21 of 35 epochs, by early stopping": 2}.
-    """
+    """Count states alike but for the epochs, as {"16 to 21 of 35 epochs, by early stopping": 2}."""
     alike: dict[str, list[int]] = {}
     for state in states:
         epochs, _, rest = state.partition(" ")
@@ -73,10 +66,7 @@ def recorded_as(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(config: Any, zero: Collection[str] = ("seed",)) -> None:
-    """Refuse a dataclass in which a choice, a number or a text is none: UsageError, which names the field.
-
-    Numbers must be above zero, and the fields that `zero` names at least zero.
-    """
+    """UsageError: a field is no choice, text or number above zero (of `zero`, at least zero), as it is declared."""
     for field in fields(config):
         value = getattr(config, field.name)
         kinds = get_args(field.type) if isinstance(field.type, UnionType) else (field.type,)

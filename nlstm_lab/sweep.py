@@ -1,7 +1,6 @@
 """Many runs through dask.distributed; what is recorded is not trained again, and a killed run goes on elsewhere."""
 
 import contextlib
-import itertools
 import logging
 import os
 import re
@@ -20,6 +19,7 @@ from nlstm_lab.errors import Interrupted, LabError, UsageError
 from nlstm_lab.runs.attempt import check_patience, settled
 from nlstm_lab.runs.run import check_seed, name_of
 
+MOST = 10_000  # seeds from one to another
 TIMEOUT = 10.0  # seconds in which a scheduler must answer
 _one_at_a_time = threading.Lock()  # torch's random state is the process's, however many threads a worker has
 
@@ -38,21 +38,20 @@ class Sweep:
 Watch = Callable[[Sweep, str], None]
 
 
-def parse_seeds(text: str) -> list[range]:
-    """Seeds as typed, in their order, each once.
+def parse_seeds(text: str) -> list[int]:
+    """Seeds as typed, each once.
 
     >>> parse_seeds("0-2,7,1")
-    [range(0, 3), range(7, 8)]
+    [0, 1, 2, 7]
     """
-    typed, seeds = [], list[range]()
+    seeds = set[int]()
     for item in text.split(","):
-        if not (found := re.fullmatch(r"(\d+)(?:-(\d+))?", item)) or int(found[2] or found[1]) < int(found[1]):
-            raise UsageError(f"seeds are written like 0-4 or 0,2,5, not {text!r}")
-        typed.append(range(int(found[1]), check_seed(int(found[2] or found[1])) + 1))
-    for one in sorted(typed, key=lambda one: one.start):
-        new = one[max(seeds[-1].stop - one.start, 0) :] if seeds else one  # what none before it has
-        seeds += [new] if new else []
-    return seeds
+        found = re.fullmatch(r"(\d+)(?:-(\d+))?", item)
+        first, last = (int(found[1]), check_seed(int(found[2] or found[1]))) if found else (0, -1)
+        if not 0 <= last - first < MOST:
+            raise UsageError(f"seeds are written like 0-4 or 0,2,5, a range has at most {MOST:,}, not {text!r}")
+        seeds.update(range(first, last + 1))
+    return sorted(seeds)
 
 
 def matching(pattern: str, scale: str, patience: int | None = None) -> list[experiments.Experiment]:
@@ -68,7 +67,7 @@ def matching(pattern: str, scale: str, patience: int | None = None) -> list[expe
 
 def sweep(
     rows: Sequence[experiments.Experiment],
-    seeds: Sequence[range],
+    seeds: Sequence[int],
     scheduler: str | None = None,
     workers: int | None = None,
     watch: Watch = lambda sweep, event: None,
@@ -89,14 +88,13 @@ def sweep(
     if scheduler is None:
         with cells.precision(how.get("precision", "fp32")):
             training.find_device(how.get("device", "auto"))
-    counts = Sweep(len(rows) * sum(map(len, seeds)))
+    counts = Sweep(len(rows) * len(seeds))
     watch(counts, f"{counts.total:,} runs: looking for those that are not recorded")
-    pairs = ((row, seed) for some in seeds for seed in some for row in rows)
-    tasks = (pair for pair in pairs if _lacks(*pair, counts, how.get("patience"), watch))
     try:
-        if first := list(itertools.islice(tasks, workers or os.cpu_count() or 1)):
-            with _client(scheduler, len(first)) as client:
-                _train_all(client, itertools.chain(first, tasks), counts, how, watch)
+        pairs = [(row, seed) for seed in seeds for row in rows]
+        if tasks := [pair for pair in pairs if _lacks(*pair, counts, how.get("patience"), watch)]:
+            with _client(scheduler, min(workers or os.cpu_count() or 1, len(tasks))) as client:
+                _train_all(client, tasks, counts, how, watch)
     except KeyboardInterrupt:
         raise Interrupted("SIGINT: every run keeps its last checkpoint; the same command goes on") from None
     return counts
@@ -116,7 +114,7 @@ def _lacks(row: experiments.Experiment, seed: int, counts: Sweep, patience: int 
     return False
 
 
-def _train_all(client: Any, tasks: Iterator[Any], counts: Sweep, how: dict[str, Any], watch: Watch) -> None:
+def _train_all(client: Any, tasks: list[Any], counts: Sweep, how: dict[str, Any], watch: Watch) -> None:
     """Give each worker one task at a time."""
     futures: dict[Any, str] = {}
     while True:
@@ -126,7 +124,8 @@ def _train_all(client: Any, tasks: Iterator[Any], counts: Sweep, how: dict[str, 
             counts.workers = len(client.sync(client.scheduler.ncores, callback_timeout=TIMEOUT))
         except (OSError, TimeoutError) as error:
             raise LabError(f"the scheduler is gone ({error}): start it again, and the same command goes on") from error
-        for row, seed in itertools.islice(tasks, max(counts.workers - len(futures), not futures)):
+        while tasks and len(futures) < max(counts.workers, 1):
+            row, seed = tasks.pop(0)
             name = name_of(row, seed)
             futures[client.submit(_train, row, seed, key=name, pure=False, **how)] = name
             watch(counts, f"{name}: training")

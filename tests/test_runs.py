@@ -250,7 +250,7 @@ def test_a_run_on_a_text_that_changed_is_not_taken_for_todays(own):
     with pytest.raises(StaleRun, match=r"novel\.txt.*--again"):
         runs.ensure(name, 0, "smoke")
     said = []
-    outcome = sweep.sweep(sweep.matching(name, "smoke"), [range(1)], watch=lambda outcome, event: said.append(event))
+    outcome = sweep.sweep(sweep.matching(name, "smoke"), [0], watch=lambda outcome, event: said.append(event))
     assert (outcome.failed, "another text" in said[-1]) == (1, True)
     assert runs.load(name, 0, "smoke").result == run.result  # what is read of it needs no text
     renewed = runs.ensure(name, 0, "smoke", again=True, progress=False)

@@ -1,13 +1,11 @@
 """Many runs over many workers: a killed worker loses nothing, and a second start does what is missing."""
 
-import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from itertools import chain, islice
 from pathlib import Path
 
 import distributed
@@ -75,7 +73,7 @@ def test_a_second_start_does_only_what_is_missing_and_a_failed_run_stops_no_othe
     times = {path: path.stat().st_mtime_ns for path in runs_folder.rglob("*.json")}
     rows = [experiments.get(f"{NAME}+learning_rate=1e36+clip_norm=null", "smoke"), experiments.get(NAME, "smoke")]
     said = []
-    counts = sweep.sweep(rows, [range(2)], None, 2, lambda counts, event: said.append(event), device="cpu")
+    counts = sweep.sweep(rows, [0, 1], None, 2, lambda counts, event: said.append(event), device="cpu")
     assert (counts.total, counts.recorded, counts.failed) == (4, 2, 2)
     assert sum("loss" in event for event in said) == 2
     assert {path: path.stat().st_mtime_ns for path in times} == times
@@ -114,22 +112,13 @@ def test_experiments_that_match_and_have_the_scale():
     [("0", [0]), ("0-4", [0, 1, 2, 3, 4]), ("7,0-2,1", [0, 1, 2, 7]), ("3-4,1-6,9-9", [1, 2, 3, 4, 5, 6, 9])],
 )
 def test_seeds_are_read_as_typed_each_once(text, seeds):
-    assert list(chain(*sweep.parse_seeds(text))) == seeds
+    assert sweep.parse_seeds(text) == seeds
 
 
-@pytest.mark.parametrize("text", ["", "a", "1-", "-1", "3-1", "0..4", "1,,2", str(2**63 + 1)])
+@pytest.mark.parametrize("text", ["", "a", "1-", "-1", "3-1", "0..4", "1,,2", str(2**63 + 1), "0-99999999"])
 def test_seeds_that_are_none_are_refused(text):
     with pytest.raises(UsageError, match="seed"):
         sweep.parse_seeds(text)
-
-
-def test_a_hundred_million_seeds_need_no_list_of_them_all(runs_folder, monkeypatch):
-    begun = []
-    monkeypatch.setattr(sweep, "_client", lambda *_: contextlib.nullcontext())
-    monkeypatch.setattr(sweep, "_train_all", lambda _, tasks, *__: begun.extend(seed for _, seed in islice(tasks, 3)))
-    counts, said = swept(NAME, "0-99999999")
-    assert (counts.total, begun) == (10**8, [0, 1, 2])
-    assert said[0].startswith("100,000,000 runs: ")
 
 
 @pytest.mark.slow

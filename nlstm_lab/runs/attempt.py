@@ -36,10 +36,7 @@ class Attempt:
         self.kept = folder / ".checkpoint.pt"  # of a recorded run that a rule has ended
 
     def begin(self, experiment: Experiment, data: str, again: bool) -> None:
-        """Go on with the attempt that is there, or start one; `again`: anew where it was begun otherwise.
-
-        StaleRun: it was, or on other `data` (the fingerprint of what the task reads).
-        """
+        """Go on with the attempt that is there, or start one; begun otherwise: anew (`again`), or StaleRun."""
         config, differing = self.path / "config.json", ""
         if config.exists():
             try:
@@ -98,11 +95,7 @@ def check_patience(experiment: Experiment, patience: Any) -> None:
 
 
 def settled(experiment: Experiment, seed: int, patience: int | None, finish: bool) -> Run | None:
-    """Load the recorded run; None where there is something to train.
-
-    A longer patience, or none and `finish`, lets a run that a rule has ended go on. StaleRun: its text file holds
-    another text by now. UsageError: it is finished, and a rule asked for. LabError: its checkpoint is not here.
-    """
+    """Load the recorded run; None where there is something to train, as of a run that a rule has ended (`ensure`)."""
     try:
         run = load(experiment, seed)
     except MissingRun:
@@ -163,10 +156,7 @@ class PartialRun(Run):
 
 
 def unfinished(pattern: str = "*", scale: str | None = None) -> list[PartialRun]:
-    """List runs that match and are not done, whether they train at this moment or were stopped.
-
-    Runs that failed, and attempts at another configuration than today's, are passed over: they cannot go on.
-    """
+    """List runs that match and are not done, whether they train or were stopped, and that can go on."""
     return each(r"\.attempt-\w+-seed\d+", lambda folder: _begun(folder, pattern, scale))
 
 

@@ -37,18 +37,13 @@ def write_json(file: Path, content: Any) -> None:
 
 
 def read(file: Path, known: Mapping[str, type]) -> dict[str, Any]:
-    """Plain values from `file`, which has these fields of these types.
-
-    DamagedFile: it is not JSON, lacks a field, or cannot be read. FileNotFoundError: it is not there.
-    """
+    """Plain values from `file`, which has these fields of these types; DamagedFile, or FileNotFoundError."""
     try:
         content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         raise
-    except (ValueError, RecursionError) as error:
-        raise DamagedFile(f"{file} is not JSON ({error}); {WAY_OUT}") from error
-    except OSError as error:
-        raise DamagedFile(f"{file} cannot be read ({paths.reason(error)}); {WAY_OUT}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise DamagedFile(f"{file} cannot be read ({error}); {WAY_OUT}") from error
     _check(file, content, known)
     return content
 
@@ -74,10 +69,7 @@ def listed(folder: Path) -> list[str]:
 
 
 def read_history(file: Path, result: Mapping[str, Any], epochs: int) -> pd.DataFrame:
-    """A run's history of so many `epochs`, its columns by their current names.
-
-    DamagedFile: it is no such history, or `result` says more.
-    """
+    """A run's history, its columns by their current names; DamagedFile: it has not what `result` and `epochs` say."""
     kinds = {"epoch": int, "update": int, "value": str}  # as text first: pandas' reading may be off in the last digit
     try:
         content = file.read_bytes()
@@ -137,11 +129,10 @@ def summary(history: pd.DataFrame) -> list[dict[str, Any]]:
     rows: list[Any] = []
     valid = history[(history.split == "valid") & ~history.metric.str.contains("/")]
     for (evaluation, metric), group in valid.groupby(["evaluation", "metric"], sort=False):
-        values = group.value.to_numpy()
-        best = values.argmax() if metric in HIGHER_IS_BETTER else values.argmin()
-        epoch = int(group.epoch.iloc[int(best)])
-        at = history[(history.evaluation == evaluation) & (history.metric == metric) & (history.epoch == epoch)]
-        at = at[at.split.isin(["train", "valid", "test"])].assign(epoch=epoch)
+        values = group.set_index("epoch").value
+        best = values.idxmax() if metric in HIGHER_IS_BETTER else values.idxmin()
+        at = history[(history.evaluation == evaluation) & (history.metric == metric) & (history.epoch == best)]
+        at = at[at.split.isin(["train", "valid", "test"])]
         rows += at[["evaluation", "metric", "split", "epoch", "value"]].to_dict("records")
     return rows
 
@@ -166,10 +157,7 @@ def provenance(device: torch.device) -> dict[str, Any]:
 
 
 def commit() -> str:
-    """The commit of the checkout that this package is of, at its root and tracked, or "unknown".
-
-    An installed package, or an archive that was unpacked, may lie in another project's.
-    """
+    """The commit of the checkout that this package is of, or "unknown": it may be installed into another project's."""
     ours = {"pyproject.toml", f"{paths.PACKAGE.name}/__init__.py"}
     tracked = _git("ls-files", "--full-name", *ours).splitlines()
     return (set(tracked) == ours and _git("rev-parse", "HEAD")) or "unknown"

@@ -199,10 +199,7 @@ def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run
 
 
 def result_of(folder: Path) -> dict[str, Any]:
-    """The result of the run at `folder`, or FileNotFoundError.
-
-    DamagedFile: it is none, is another run's, or copies a run of a lower seed.
-    """
+    """The result of the run at `folder`; DamagedFile: it is another run's, or copies a run of a lower seed."""
     result = records.read_result(folder / "result.json")
     check_place(folder / "result.json", result)
     for name in records.listed(folder.parent):

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from scipy.stats import entropy
+from scipy.stats.contingency import crosstab
 from torch import Tensor
 
 from nlstm_lab.cells.base import memories
@@ -30,8 +32,7 @@ def liveness(c: Tensor, i: Tensor, f: Tensor, g: Tensor) -> Tensor:
     """The class of every cell of one memory, [H] int64 (positions in `CLASSES`), of c, i, f and g [T, B, H].
 
     A cell is saturated when, at practically all steps of the second half, its tanh is at the same limit, it keeps what
-    it holds (f) and is pushed further the same way (i * g), and has indeed moved on by `DRIFT` a step;
-    constant when it is not saturated and tanh c is practically constant over time and texts; alive otherwise.
+    it holds (f) and is pushed further the same way (i * g), and has indeed moved on by `DRIFT` a step.
     """
     half = c.shape[0] // 2
     visible = torch.tanh(c[half:])
@@ -95,11 +96,6 @@ def ratio_loss(z: Tensor, z_tilde: Tensor, lengths: Sequence[float]) -> Tensor:
 
 def _explained(fires: Tensor, symbols: Tensor) -> float:
     """The share of the entropy of `fires` [N] that `symbols` [N] take away."""
-
-    def entropy(shares: Tensor) -> float:
-        return float(-torch.xlogy(shares, shares).sum())
-
-    joint = torch.stack([torch.bincount(symbols[fires == side], minlength=int(symbols.max()) + 1) for side in (0, 1)])
-    shares = joint.double() / len(fires)
-    whole, given = entropy(shares.sum(1)), entropy(shares.flatten()) - entropy(shares.sum(0))
-    return 1 - given / whole if whole else float("nan")
+    joint = crosstab(fires.cpu(), symbols.cpu()).count
+    whole, given = entropy(joint.sum(1)), entropy(joint.ravel()) - entropy(joint.sum(0))
+    return float(1 - given / whole) if whole else float("nan")

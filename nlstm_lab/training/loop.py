@@ -2,7 +2,6 @@
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice, product
@@ -11,6 +10,7 @@ from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 from tqdm.auto import tqdm
 
 from nlstm_lab.cells.fast.computing import Precision
@@ -26,7 +26,6 @@ from nlstm_lab.training.updating import (
     device_faults,
     find_device,
     make_capturable,
-    mapped,
 )
 
 # Updates of the first epoch after which the loss so far and the share of dead memory cells are logged: the inner
@@ -98,16 +97,8 @@ class _Trainer:
         self.began = self.saved = self.read_at = time.monotonic()
         if file is not None and (saved := load(file)) is not None:
             self.restore(saved, file)
-        here, before = machine(), self.progress.machines
-        if here not in before:
-            if before:
-                named = "{processor} ({instructions}, {threads} threads, torch {torch})".format
-                warnings.warn(
-                    f"this training was on {named(**before[-1])} and goes on on {named(**here)}: its last digits are"
-                    " no longer those of one machine",
-                    stacklevel=4,
-                )
-            before.append(here)
+        if (here := machine()) not in self.progress.machines:
+            self.progress.machines.append(here)
         self.progress.updates = config.epochs * (config.updates_per_epoch or task.updates_per_epoch)
         self.updater = Updater(
             network, config, self.optimizer, self.device, setup["precision"], self.progress.updates >= COMPILED_FROM
@@ -129,7 +120,7 @@ class _Trainer:
             make_capturable(saved["optimizer"]["param_groups"], self.device)
             self.optimizer.load_state_dict(saved["optimizer"])
             self.best = saved["best"]
-            self.carried = mapped(saved["carried"], lambda tensor: tensor.to(self.device))
+            self.carried = tree_map_only(Tensor, lambda part: part.to(self.device), saved["carried"])
             torch.set_rng_state(saved["random"]["cpu"])
             if self.device.type == "cuda" and "cuda" in saved["random"]:
                 torch.cuda.set_rng_state(saved["random"]["cuda"], self.device)
@@ -141,7 +132,8 @@ class _Trainer:
         self.began -= self.progress.seconds
 
     def save(self) -> None:
-        self.saved, self.progress.seconds = time.monotonic(), self.seconds()
+        self.saved = time.monotonic()
+        self.progress.seconds = self.saved - self.began  # over all attempts
         if self.file is not None:
             random = {"cpu": torch.get_rng_state()}
             if self.device.type == "cuda":
@@ -149,12 +141,9 @@ class _Trainer:
             everything = {
                 **{"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict(), "best": self.best},
                 **{"progress": vars(self.progress), "setup": self.setup, "random": random},
-                "carried": mapped(self.carried, Tensor.cpu),
+                "carried": tree_map_only(Tensor, Tensor.cpu, self.carried),
             }
             save(self.file, everything)
-
-    def seconds(self) -> float:
-        return time.monotonic() - self.began  # over all attempts
 
     def update(self, batch: Batch) -> None:
         """One step; what it scored stays on the device, unread."""
@@ -293,7 +282,7 @@ class _Trainer:
             while progress.epoch < self.config.epochs and progress.epoch - progress.best_epoch < (patience or math.inf):
                 self.epoch(bar)
             self.finish()
-        took = self.seconds(), progress.rate(), progress.machines
+        took = time.monotonic() - self.began, progress.rate(), progress.machines
         return TrainingResult(progress.history, progress.epoch, progress.best_epoch, self.best, *took)
 
 
@@ -313,7 +302,7 @@ def fit(
     """Train a network, going on from its checkpoint where there is one.
 
     On the CPU the same seed gives the same history and weights, digit for digit, on one machine with one number of
-    threads, stopped on the way or not; resumed on another machine, it warns. A GPU sums in an order of its own choice.
+    threads, stopped on the way or not. A GPU sums in an order of its own choice.
 
     Args:
         task: What is learned.

@@ -57,10 +57,7 @@ class Progress:
 
 @contextlib.contextmanager
 def listening() -> Iterator[list[str]]:
-    """Take SIGINT, SIGTERM and SIGHUP as a wish to save and stop while the block runs; a later one acts as always.
-
-    The first one's name is added to the list. In another than the main thread nothing is taken.
-    """
+    """Take the first signal in the block as a wish to save and stop, its name; a later one acts as always."""
     asked, times, before = list[str](), list[float](), dict[int, Any]()
 
     def handle(number: int, frame: Any) -> None:
@@ -92,13 +89,9 @@ def save(path: Path, state: dict[str, Any]) -> None:
 
 
 def load(path: Path) -> dict[str, Any] | None:
-    """What `save` wrote, its tensors on the CPU, or None. Only tensors and plain values are unpickled.
-
-    Only the process that alone trains the run may call this: it clears what a killed one left half written. LabError:
-    it is damaged, or cannot be read.
-    """
+    """What `save` wrote, its tensors on the CPU, or None. Only the process that alone trains the run may call this."""
     for partial in path.parent.glob(f".{path.name}.*"):
-        partial.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)  # what a killed process left half written
     try:
         content, _, digest = path.read_bytes().rpartition(MARK)
         if hashlib.sha256(content).digest() != digest:  # torch checks nothing

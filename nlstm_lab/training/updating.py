@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from nlstm_lab import cells
 from nlstm_lab.cells.fast.computing import Precision, compiled
@@ -93,12 +94,7 @@ class TrainingConfig:
         return (torch.optim.RAdam if self.optimizer == "radam" else torch.optim.SGD)(groups, lr=self.learning_rate)
 
     def step(self, network: nn.Module, optimizer: torch.optim.Optimizer, update: int = 0) -> Tensor:
-        """Make one clipped update from the gradients that are there, and return their norm before it.
-
-        Args:
-            optimizer: Of the network.
-            update: How many were made before.
-        """
+        """Make one clipped update from the gradients that are there, after so many, and return their norm before."""
         if update < (self.output_bias_first or 0):
             bias = _output_bias(network)
             for parameter in network.parameters():
@@ -143,9 +139,8 @@ def _output_bias(network: nn.Module) -> nn.Parameter:
 class Updater:
     """Makes updates: `scores, state = updater(batch, state, update, epoch)`, without a wait for the device.
 
-    On a GPU a graph takes the place of the thousands of launches of an update (`capture` makes it). It holds shapes,
-    learning rates and the slope as they were, so that there is one for each shape of a batch, and new ones once a rate
-    or the slope changes.
+    On a GPU a graph takes the place of the thousands of launches of an update (`capture` makes it): one for each shape
+    of a batch, and new ones once a learning rate or the slope changes, which it holds as they were.
     """
 
     network: Network
@@ -165,7 +160,7 @@ class Updater:
         changes = update < max(self.config.warm_up or 0, self.config.output_bias_first or 0)  # no graph can repeat it
         if self.device.type == "cuda":  # or a copy to the device would wait for it
             self.capture = self.capture or captured
-            batch = Batch(*mapped(batch[:3], Tensor.pin_memory))._replace(fresh=batch.fresh)
+            batch = tree_map_only(Tensor, Tensor.pin_memory, batch)
         if self.capture is None or changes or self.config.lengths_at(epoch):
             return self.make(batch.to(self.device), state, update, epoch)
         constants = [group["lr"] for group in self.optimizer.param_groups], self.config.slope_at(epoch)
@@ -177,13 +172,15 @@ class Updater:
             if self.warm[key] <= WARM:
                 with aside(self.device):
                     return self.make(batch.to(self.device), state, update, epoch)
-            held = Batch(*mapped(batch[:3], lambda part: part.to(self.device, copy=True)))._replace(fresh=batch.fresh)
-            before = mapped(state, Tensor.clone)
+            held = tree_map_only(Tensor, lambda part: part.to(self.device, copy=True), batch)
+            before = tree_map_only(Tensor, Tensor.clone, state)
             self.graphs[key] = held, before, self.capture(lambda: self.make(held, before, update, epoch))
         held, before, replay = self.graphs[key]
-        fill((held[:3], before), (batch[:3], state))
+        for there, here in zip(tree_leaves((held, before)), tree_leaves((batch, state)), strict=True):
+            if isinstance(there, Tensor):
+                there.copy_(here, non_blocking=True)
         scores, after = replay()
-        return scores.clone(), mapped(after, Tensor.clone)  # the next replay writes over them
+        return scores.clone(), tree_map_only(Tensor, Tensor.clone, after)  # the next replay writes over them
 
     def make(self, batch: Batch, state: Any, update: int, epoch: int) -> Updated:
         """Make the update, from a batch on the device."""
@@ -200,7 +197,8 @@ class Updater:
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
         norm = self.config.step(self.network, self.optimizer, update)
-        return torch.stack([value.detach().double() for value in (*score, norm)]), mapped(after, Tensor.detach)
+        scores = torch.stack([value.detach().double() for value in (*score, norm)])
+        return scores, tree_map_only(Tensor, Tensor.detach, after)
 
 
 def captured(make: Callable[[], Updated]) -> Callable[[], Updated]:
@@ -236,27 +234,8 @@ def make_capturable(groups: list[dict[str, Any]], device: torch.device) -> None:
             group["capturable"] = device.type == "cuda"
 
 
-def mapped(state: Any, change: Any) -> Any:
-    """A recurrent state (a tensor, tuples of them, or None) with every tensor changed."""
-    if isinstance(state, tuple):
-        return tuple(mapped(item, change) for item in state)
-    return None if state is None else change(state)
-
-
-def fill(there: Any, here: Any) -> None:
-    """Copy tensors (one, tuples of them, or None) into others of the same form."""
-    if isinstance(there, tuple):
-        for left, right in zip(there, here, strict=True):
-            fill(left, right)
-    elif there is not None:
-        there.copy_(here, non_blocking=True)
-
-
 def find_device(name: torch.device | str) -> torch.device:
-    """Find the device of that name: auto (the GPU where there is one), cpu or cuda.
-
-    UsageError: there is no such device, or not on this machine.
-    """
+    """Find the device of that name: auto (the GPU where there is one), cpu or cuda. UsageError: it is not here."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
