@@ -44,7 +44,8 @@ def test_a_record_is_on_the_disk_before_its_checkpoint_goes(flushed, tmp_path, m
     attempt.begin(experiments.get("ptb_char_lstm1", "smoke"), "a text", again=False)
     attempt.record.mkdir()
     attempt.checkpoint.touch()
-    attempt.publish({"metrics": []})
+    (attempt.record / "result.json").write_text("{}")
+    attempt.publish()
     folder, names = flushed[-1]
     assert os.path.samestat(folder, attempt.folder.parent.stat())
     assert sorted(names) == [attempt.path.name, attempt.folder.name]  # the attempt still there

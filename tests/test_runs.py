@@ -13,7 +13,7 @@ import torch
 
 from nlstm_lab import experiments, paths, probes, runs, sweep, training
 from nlstm_lab.errors import MissingRun, StaleRun, UsageError
-from nlstm_lab.runs import records
+from nlstm_lab.runs import attempt, records
 
 NAME = "ptb_char_lstm1"
 KINDS = (
@@ -125,7 +125,7 @@ def test_the_result_is_taken_where_validation_is_best_whatever_the_test_says():
 
 
 def test_a_record_is_loaded_and_not_trained_again(run, monkeypatch):
-    monkeypatch.setattr(runs, "_train", None)
+    monkeypatch.setattr(attempt, "_train", None)
     assert runs.ensure(NAME, 3, "smoke").result == run.result
     assert runs.load(NAME, 3).result == run.result  # the only scale that is recorded
 
@@ -180,7 +180,7 @@ def test_the_first_field_that_is_another_is_named(change, said):
 @pytest.mark.slow
 def test_again_keeps_the_record_until_the_new_one_takes_its_place(run, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(runs.training, "fit", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(training, "fit", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             runs.ensure(NAME, 3, "smoke", again=True, progress=False)
     assert runs.load(NAME, 3, "smoke").result == run.result
@@ -321,7 +321,7 @@ def test_what_is_not_run_is_listed_with_its_command():
 
 def test_a_notebook_is_warned_of_a_training_of_hours(runs_folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "ipykernel", SimpleNamespace())
-    monkeypatch.setattr(runs, "_train", lambda *_: None)
+    monkeypatch.setattr(attempt, "_train", lambda *_: None)
     said = "nlstm-lab train ptb_char_nlstm --scale paper --seed 9"
     with pytest.warns(UserWarning, match=said), pytest.raises(MissingRun):
         runs.ensure("ptb_char_nlstm", 9, "paper", device="cpu")

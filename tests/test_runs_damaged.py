@@ -84,11 +84,9 @@ def copied(run, seed):
     return folder
 
 
-@pytest.mark.parametrize("what", ["history", "weights"])
-def test_a_seed_that_was_copied_is_refused(what, run):
-    file = copied(run, 9) / {"history": "result.json", "weights": "history.csv"}[what]
-    file.write_text(file.read_text().replace(run.result["weights_sha256"], "0" * 64) + "\n")  # the other one stays
-    with pytest.raises(DamagedFile, match=r"smoke-seed9 has the history or weights of smoke-seed3"):
+def test_a_seed_that_was_copied_is_refused(run):
+    copied(run, 9)
+    with pytest.raises(DamagedFile, match=r"smoke-seed9 has the history of smoke-seed3"):
         runs.load(NAME, 9, "smoke")
     with pytest.warns(UserWarning, match="left out: .*smoke-seed9"):
         assert set(runs.table()["seed"]) == {3}

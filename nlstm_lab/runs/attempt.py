@@ -1,29 +1,31 @@
-"""One attempt at a run: by itself, in a folder beside the record's place, published by a rename with the result last.
+"""One attempt at a run: by itself, in a folder beside the record's place, published whole by a rename.
 
 <experiment>/.attempt-small-seed0/   config.json (and the data's sha256), checkpoint.pt, record/ once training is done
-<experiment>/small-seed0/            what record/ becomes; without result.json it still counts as an attempt, unless
-                                     failed.json says that training could not go on; .checkpoint.pt where a rule ended
-                                     it (`settled`)
-
-Training writes the checkpoint every minute and after every epoch, so that runs that are not done can be read, too.
+<experiment>/small-seed0/            what record/ becomes, with .checkpoint.pt where a rule ended it (`settled`); or
+                                     failed.json, which says that training could not go on
 """
 
 import math
 import shutil
+import sys
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from safetensors.torch import save
 
-from nlstm_lab import experiments, models, paths
+from nlstm_lab import cells, experiments, models, paths, training
+from nlstm_lab.cells.fast.computing import Precision
 from nlstm_lab.datasets import corpora
-from nlstm_lab.errors import DamagedFile, LabError, MissingRun, StaleRun, UsageError
+from nlstm_lab.datasets.base import Task
+from nlstm_lab.errors import DamagedFile, LabError, MissingRun, StaleRun, TrainingFailed, UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
-from nlstm_lab.runs.run import Run, command, each, folder_of, is_known, load, matches
-from nlstm_lab.settings import UNDER_WAY, recorded_as
+from nlstm_lab.runs.run import Run, check_seed, command, each, folder_of, is_known, load, matches, name_of, resolve
+from nlstm_lab.settings import RECORDED_AS, UNDER_WAY, recorded_as
 from nlstm_lab.training.state import COLUMNS, GOES_ON, Progress, peek
 
 
@@ -52,25 +54,17 @@ class Attempt:
             if differing:
                 shutil.rmtree(self.path)
             self.path.mkdir(parents=True, exist_ok=True)
-            outcomes = [self.folder / name for name in ("result.json", "failed.json")]
-            if self.folder.exists() and not any(file.exists() for file in outcomes):  # stopped while publishing
-                shutil.rmtree(self.record, ignore_errors=True)
-                self.folder.rename(self.record)
             if self.kept.exists() and not again and not self.checkpoint.exists():
-                _copy(self.kept, self.checkpoint)
+                copy(self.kept, self.checkpoint)
             records.write_json(config, {**experiment.config(), "data_sha256": data})
 
-    def publish(self, result: dict[str, Any]) -> None:
-        """The record takes its place, the one it replaces goes, and the result is written last."""
-        if records.state(result) != "done":  # so that it can go on from there
-            _copy(self.checkpoint, self.record / self.kept.name)
+    def publish(self) -> None:
+        """The record takes its place, and the one it replaces goes."""
         replaced = self.path / "replaced"
         if self.folder.exists():
             shutil.rmtree(replaced, ignore_errors=True)
             self.folder.rename(replaced)
         self.record.rename(self.folder)
-        metrics = [recorded_as(row) for row in result["metrics"]]
-        records.write_json(self.folder / "result.json", {**result, "metrics": metrics})
         paths.flush(self.folder.parent)  # or a power cut could take the new name, once the checkpoint is gone
         shutil.rmtree(self.path)
 
@@ -82,7 +76,7 @@ class Attempt:
                 records.write_json(self.folder / "config.json", experiment.config())
 
 
-def _copy(source: Path, target: Path) -> None:
+def copy(source: Path, target: Path) -> None:
     with paths.atomic(target) as partial:
         shutil.copyfile(source, partial)
 
@@ -120,6 +114,111 @@ def settled(experiment: Experiment, seed: int, patience: int | None, finish: boo
             f"{again} trains it anew, --patience {recorded} leaves it as it is"
         )
     return None
+
+
+def ensure(
+    name: str | Experiment,
+    seed: int = 0,
+    scale: str | None = None,
+    device: str = "auto",
+    *,
+    precision: Precision = "fp32",
+    again: bool = False,
+    patience: int | None = None,
+    finish: bool = False,
+    progress: bool = True,
+) -> Run:
+    """Load a run, or train it (going on where an earlier attempt stopped) and save it.
+
+    Where another process is training the run already, this waits for its end and loads what it has recorded.
+
+    Args:
+        device, precision: Of a training; a record that is there counts whatever it was made with.
+        again: Train although there is a record, which stays until the new one takes its place.
+        patience: The run ends when its validation loss has not improved for so many epochs, and its record says so.
+        finish: Without a patience, a run that one has ended goes on to its last epoch; otherwise its record is loaded.
+
+    Raises:
+        UsageError: This machine lacks the device or precision.
+        StaleRun: The record is of another configuration, or of a text file that holds another text by now.
+
+    >>> import nlstm_lab as lab
+    >>> run = lab.runs.ensure("ptb_char_nlstm", seed=0, scale="small")  # recorded: loaded at once
+    >>> run.name, run.model().recurrent.hidden_size
+    ('ptb_char_nlstm/small-seed0', 150)
+    """
+    experiment, seed = resolve(name, scale), check_seed(seed)
+    check_patience(experiment, patience)
+    with cells.precision(precision):  # refuses what this machine cannot do
+        where = training.find_device(device)
+    if not again and (run := settled(experiment, seed, patience, finish)):
+        return run
+    if experiment.scale == "paper" and "ipykernel" in sys.modules:
+        warnings.warn(
+            f"{experiment.name} at paper scale may take hours to days; `{command(experiment, seed)}` trains it in a "
+            "terminal, and whatever was trained here goes on there",
+            stacklevel=2,
+        )
+    how = {"seed": seed, "device": where, "precision": precision, "patience": patience, "progress": progress}
+    _train(experiment, again, finish, how)
+    return load(experiment, seed)
+
+
+def _train(experiment: Experiment, again: bool, finish: bool, how: dict[str, Any]) -> None:
+    seed, patience = how["seed"], how["patience"]
+    task: Task = experiment.load()
+    ends = models.Interface.of(task)
+    try:
+        network = models.build(experiment.model, ends, seed=seed, name=experiment.name)
+    except (TypeError, ValueError) as error:  # a variation that its cell type refuses
+        raise UsageError(f"{experiment.name} cannot be built: {error}") from error
+    attempt = Attempt(folder_of(experiment, seed))
+    with paths.locked(attempt.folder, f"another process is training {name_of(experiment, seed)}"):
+        if not again and settled(experiment, seed, patience, finish):
+            return  # another process has finished it before this one held the lock
+        attempt.begin(experiment, task.fingerprint, again)
+        made = {
+            **{"experiment": experiment.name, "scale": experiment.scale, "seed": seed},
+            "config_digest": experiment.digest(),
+            "parameters": models.parameter_count(network),
+            "interface": ends.record(),
+            "data_sha256": task.fingerprint,
+            **{"precision": how["precision"], "patience": patience, "epochs": experiment.training.epochs},
+            **records.provenance(how["device"]),
+        }
+        try:
+            fit = training.fit(network, task, experiment.training, checkpoint=attempt.checkpoint, **how)
+        except TrainingFailed as error:
+            attempt.fail({**made, "what": error.what, "update": error.update}, experiment)
+            raise
+        _record(attempt, experiment, fit, made)
+
+
+def _record(attempt: Attempt, experiment: Experiment, fit: training.TrainingResult, made: dict[str, Any]) -> None:
+    """Write the record, its result last, and publish it."""
+    history = pd.DataFrame(fit.history, columns=list(COLUMNS))
+    half = {name: value.half().contiguous().cpu() for name, value in fit.weights.items()}
+    result = {
+        **made,
+        "epochs_run": fit.epochs,
+        "best_epoch": fit.best_epoch,
+        "weights_sha256": models.digest({name: value.float() for name, value in half.items()}),
+        "metrics": [recorded_as(row) for row in records.summary(history)],
+        "seconds": round(fit.seconds, 1),
+        "tokens_per_second": round(fit.tokens_per_second),
+        "machines": fit.machines,
+    }
+    with paths.writing(attempt.folder, f"; the training is done and kept; {GOES_ON}"):
+        shutil.rmtree(attempt.record, ignore_errors=True)  # what a killed process began to write
+        records.write_json(attempt.record / "config.json", experiment.config())
+        with paths.atomic(attempt.record / "history.csv") as partial:
+            history.rename(columns=RECORDED_AS).to_csv(partial, index=False)
+        with paths.atomic(attempt.record / "weights.safetensors") as partial:
+            partial.write_bytes(save(half))  # safetensors would hide the system's reason
+        if records.state(result) != "done":  # so that it can go on from there
+            copy(attempt.checkpoint, attempt.record / attempt.kept.name)
+        records.write_json(attempt.record / "result.json", result)
+        attempt.publish()
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from nlstm_lab.training.liveness import shares
 SHARE = re.compile(r"(latched|silent)_share/(.+)")  # what a history calls the shares of training.liveness
 NO_RUNS = "there are no runs to read; train some with `nlstm-lab train NAME`, or choose another pattern or scale"
 RECORD = rf"({'|'.join(SCALES)})-seed.*"  # the folder of a run, recorded or failed
-RUN = ["experiment", "scale", "seed", "parameters", "best_epoch"]  # of a result, in every row of a table
+RUN = ["experiment", "scale", "seed", "parameters", "best_epoch", "state"]  # of a result, in every row of a table
 KEYS = ("setting", "experiment", "scale", "model", "start", "seed", "memory", "update")
 SAME = "_logfreq"  # behind the names of rows that differ in the output bias alone, and take as long
 SCORE = ["evaluation", "metric", "split"]
@@ -83,18 +83,19 @@ def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -
     True
     """
 
-    def read(folder: Path) -> tuple[dict[str, Any], str] | None:
+    def read(folder: Path) -> dict[str, Any] | None:
         result = result_of(folder)
         name, at = result["experiment"], result["scale"]
         if not matches(name, at, pattern, scale):
             return None
         if is_known(name):
             run_of(experiments.get(name, at), result["seed"], result)
-        return result, records.state(result)
+        return {**result, "state": records.state(result)}
 
-    found = each(RECORD, read) + [(run.result, run.state) for run in (begun(pattern, scale) if partial else [])]
-    rows = [{**{key: one[key] for key in RUN}, "state": state, **row} for one, state in found for row in one["metrics"]]
-    return pd.DataFrame(rows, columns=[*RUN, "state", *SCORE, "epoch", "value"])
+    unfinished_ = begun(pattern, scale) if partial else []
+    found = each(RECORD, read) + [{**run.result, "state": run.state} for run in unfinished_]
+    rows = [{**{key: one[key] for key in RUN}, **row} for one in found for row in one["metrics"]]
+    return pd.DataFrame(rows, columns=[*RUN, *SCORE, "epoch", "value"])
 
 
 def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
@@ -165,11 +166,6 @@ def histories(runs: Iterable[Run] | Mapping[str, Iterable[Run]]) -> pd.DataFrame
 
     Raises:
         UsageError: There is no run.
-
-    >>> import nlstm_lab as lab
-    >>> history = lab.runs.histories(lab.runs.recorded("ptb_char_nlstm", "small"))
-    >>> sorted(history["seed"].unique().tolist())
-    [0, 1, 2, 3, 4]
     """
     frames = [
         run.history.assign(

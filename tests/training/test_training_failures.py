@@ -12,6 +12,7 @@ from forking import command_line, started
 
 from nlstm_lab import experiments, models, paths, runs, training
 from nlstm_lab.errors import LabError, TrainingFailed, UsageError
+from nlstm_lab.runs import attempt
 from nlstm_lab.training import loop
 from nlstm_lab.training import state as checkpoint
 from nlstm_lab.training.updating import device_faults
@@ -33,7 +34,7 @@ def fit(file, name=NAME, network=None, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("module", "name", "call"), [(loop, "save", 3), (runs, "save_file", 1)])
+@pytest.mark.parametrize(("module", "name", "call"), [(loop, "save", 3), (attempt, "_record", 1)])
 def test_a_disk_that_fills_keeps_what_was_trained(module, name, call, runs_folder, monkeypatch):
     """A limit on the size of files, which the third checkpoint, or the record's weights, exceed."""
     original, calls = getattr(module, name), itertools.count(1)
@@ -54,7 +55,7 @@ def test_a_disk_that_fills_keeps_what_was_trained(module, name, call, runs_folde
     assert not records(runs_folder)
     kept = checkpoint.load(runs_folder / NAME / ".attempt-smoke-seed0" / "checkpoint.pt")
     assert kept["progress"]["epoch"] == (1 if name == "save" else 2)
-    if name == "save_file":
+    if name == "_record":
         monkeypatch.setattr(training.TrainingConfig, "step", None)  # nothing is trained again
     assert runs.ensure(NAME, 0, "smoke", progress=False).result["best_epoch"] == 2
 

@@ -74,9 +74,11 @@ MOMENTS = {
     "before a checkpoint takes its name": lambda: before(
         Path, "replace", 5, lambda path, target: target.name == "checkpoint.pt"
     ),
-    "writing the record": lambda: before(runs, "save_file", 1),
+    "half the weights of the record": lambda: before(
+        Path, "write_bytes", 1, lambda path, _: path.name.startswith(".weights.safetensors."), write_half
+    ),
     "between record and rename": lambda: before(Path, "rename", 1),
-    "between rename and result": lambda: before(
+    "before the result": lambda: before(
         runs.records, "write_json", 1, lambda file, content: file.name == "result.json"
     ),
     "after the result": lambda: before(shutil, "rmtree", 1, lambda path, *_: path.name.startswith(".attempt")),
