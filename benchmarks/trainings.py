@@ -90,7 +90,7 @@ def hours(experiment: Experiment, device: str) -> float:
     short = replace(experiment.training, epochs=1, updates_per_epoch=None, batches_per_reading=None)
     for _ in range(2):  # the first time kernels are chosen and memory is allocated
         fit = training.fit(network, task, short, seed=0, device=device, progress=False)
-    return symbols_read(experiment) / fit.tokens_per_second / 3600
+    return symbols_read(experiment) / fit.rate() / 3600
 
 
 def main() -> None:

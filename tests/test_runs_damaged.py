@@ -181,7 +181,7 @@ def test_an_attempt_that_does_not_say_what_it_trains_is_begun_anew_on_demand(con
 @pytest.mark.parametrize("path", ["/小说/" + "红楼梦" * 30 + ".txt", "/a/" + "long/" * 60 + "novel.txt"])
 def test_a_long_path_has_a_short_folder_of_its_own(path, runs_folder):
     own, other = (experiments.variant(NAME, "smoke", corpus=f"{start}{path}") for start in ("/one", "/another"))
-    folders = [folder_of(one, 0).parent for one in (own, other)]
+    folders = [folder_of(one.name, one.scale, 0).parent for one in (own, other)]
     assert folders[0] != folders[1]
     for folder in folders:
         assert folder.parent == runs_folder

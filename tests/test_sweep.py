@@ -36,16 +36,16 @@ def test_a_killed_worker_loses_nothing(runs_folder, tmp_path, monkeypatch):
     def wait_in_the_second_epoch():
         from nlstm_lab.training import loop
 
-        update = loop._Trainer.update
+        sync_and_log = loop._Trainer.sync_and_log
 
-        def waiting(trainer, batch):
+        def waiting(trainer):
             if trainer.progress.epoch == 1 and not gone.exists():
                 (there / str(os.getpid())).touch()
                 while not gone.exists():
                     time.sleep(0.05)
-            update(trainer, batch)
+            sync_and_log(trainer)
 
-        loop._Trainer.update = waiting
+        loop._Trainer.sync_and_log = waiting
 
     def kill_one(counts, event):
         processes = [int(path.name) for path in there.iterdir()]

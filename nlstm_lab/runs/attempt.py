@@ -172,7 +172,7 @@ def _train(experiment: Experiment, again: bool, finish: bool, how: dict[str, Any
         network = models.build(experiment.model, ends, seed=seed, name=experiment.name)
     except (TypeError, ValueError) as error:  # a variation that its cell type refuses
         raise UsageError(f"{experiment.name} cannot be built: {error}") from error
-    attempt = Attempt(folder_of(experiment, seed))
+    attempt = Attempt(folder_of(experiment.name, experiment.scale, seed))
     with paths.locked(attempt.folder, f"another process is training {name_of(experiment, seed)}"):
         if not again and settled(experiment, seed, patience, finish):
             return  # another process has finished it before this one held the lock
@@ -191,21 +191,21 @@ def _train(experiment: Experiment, again: bool, finish: bool, how: dict[str, Any
         except TrainingFailed as error:
             attempt.fail({**made, "what": error.what, "update": error.update}, experiment)
             raise
-        _record(attempt, experiment, fit, made)
+        _record(attempt, experiment, fit, network, made)
 
 
-def _record(attempt: Attempt, experiment: Experiment, fit: training.TrainingResult, made: dict[str, Any]) -> None:
+def _record(attempt: Attempt, experiment: Experiment, fit: Progress, network: models.Network, made: Any) -> None:
     """Write the record, its result last, and publish it."""
     history = pd.DataFrame(fit.history, columns=list(COLUMNS))
-    half = {name: value.half().contiguous().cpu() for name, value in fit.weights.items()}
+    half = {name: value.half().contiguous().cpu() for name, value in network.state_dict().items()}
     result = {
         **made,
-        "epochs_run": fit.epochs,
+        "epochs_run": fit.epoch,
         "best_epoch": fit.best_epoch,
         "weights_sha256": models.digest({name: value.float() for name, value in half.items()}),
         "metrics": [recorded_as(row) for row in records.summary(history)],
         "seconds": round(fit.seconds, 1),
-        "tokens_per_second": round(fit.tokens_per_second),
+        "tokens_per_second": round(fit.rate()),
         "machines": fit.machines,
     }
     with paths.writing(attempt.folder, f"; the training is done and kept; {GOES_ON}"):
@@ -265,8 +265,7 @@ def _begun(folder: Path, pattern: str, scale: str | None) -> PartialRun | None:
     name, at, seed = config["name"], config["scale"], int(folder.name.rpartition("-seed")[2])
     if not matches(name, at, pattern, scale) or not is_known(name):
         return None
-    experiment = experiments.get(name, at)
-    attempt = Attempt(folder_of(experiment, seed))
+    experiment, attempt = experiments.get(name, at), Attempt(folder_of(name, at, seed))
     if attempt.path != folder:
         raise DamagedFile(f"{folder} is an attempt at {name}, whose place is another; remove it")
     if (attempt.folder / "failed.json").exists() or records.difference(config, experiment, config.get("data_sha256")):

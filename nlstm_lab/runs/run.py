@@ -103,11 +103,7 @@ def check_seed(seed: Any) -> int:
     return int(seed)
 
 
-def folder_of(experiment: Experiment, seed: int) -> Path:
-    return _place(experiment.name, experiment.scale, seed)
-
-
-def _place(experiment: str, scale: str, seed: int) -> Path:
+def folder_of(experiment: str, scale: str, seed: int) -> Path:
     """A run's folder. A variation may hold any path; a folder's name holds no slash, and of a long one a digest."""
     name = quote(experiment, safe="+=,")
     if len(name) > LONGEST and not os.path.isdir(paths.runs() / name):
@@ -119,7 +115,7 @@ def _place(experiment: str, scale: str, seed: int) -> Path:
 
 def seeds_of(experiment: Experiment) -> list[int]:
     """The seeds whose runs are recorded."""
-    folder = folder_of(experiment, 0).parent
+    folder = folder_of(experiment.name, experiment.scale, 0).parent
     found = (re.fullmatch(rf"{experiment.scale}-seed(0|[1-9]\d*)", name) for name in records.listed(folder))
     # a folder that cannot be read counts, and whoever loads the run says so
     return sorted(int(one[1]) for one in found if one and not os.path.exists(folder / one[0] / "failed.json"))
@@ -186,7 +182,7 @@ def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run
     ('ptb_char_lstm2/small-seed3', 2)
     """
     experiment, seed = resolve(name, scale), check_seed(seed)
-    folder = folder_of(experiment, seed)
+    folder = folder_of(experiment.name, experiment.scale, seed)
     try:
         return run_of(experiment, seed, result_of(folder))
     except (FileNotFoundError, NotADirectoryError):
@@ -214,7 +210,7 @@ def result_of(folder: Path) -> dict[str, Any]:
 def check_place(file: Path, record: dict[str, Any]) -> None:
     """DamagedFile: the record in `file` is of another run than its folder."""
     name, scale, seed = record["experiment"], record["scale"], record["seed"]
-    if not 0 <= seed <= 2**63 or file.parent != _place(name, scale, seed):
+    if not 0 <= seed <= 2**63 or file.parent != folder_of(name, scale, seed):
         raise DamagedFile(
             f"{file} says that it is of {name} at {scale} scale with seed {seed}, which is not what its folder is for; "
             f"{records.WAY_OUT}"
@@ -223,7 +219,7 @@ def check_place(file: Path, record: dict[str, Any]) -> None:
 
 def run_of(experiment: Experiment, seed: int, result: dict[str, Any]) -> Run:
     """The run that has this result; raises as `load`."""
-    folder = folder_of(experiment, seed)
+    folder = folder_of(experiment.name, experiment.scale, seed)
     try:
         config = records.read(folder / "config.json", records.CONFIG)
     except FileNotFoundError as error:

@@ -6,7 +6,7 @@ What these arguments mean wherever they are taken:
     device: Where it is computed: "cpu", "cuda" or a torch.device.
 """
 
-from nlstm_lab.training.loop import TrainingResult, evaluate, fit
+from nlstm_lab.training.loop import evaluate, fit
 from nlstm_lab.training.updating import TrainingConfig, find_device
 
-__all__ = ["TrainingConfig", "TrainingResult", "evaluate", "find_device", "fit"]
+__all__ = ["TrainingConfig", "evaluate", "find_device", "fit"]

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import islice, product
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,7 +18,7 @@ from nlstm_lab.datasets.base import Batch, Evaluation, Split, Task
 from nlstm_lab.errors import Interrupted, LabError, TrainingFailed, UsageError
 from nlstm_lab.models import Network, metrics
 from nlstm_lab.training.liveness import shares
-from nlstm_lab.training.state import FORMAT, NOTHING, Progress, Row, kept, listening, load, machine, save
+from nlstm_lab.training.state import FORMAT, NOTHING, Progress, kept, listening, load, machine, save
 from nlstm_lab.training.updating import (
     COMPILED_FROM,
     TrainingConfig,
@@ -37,26 +37,6 @@ SYNC_EVERY = {"cpu": 1, "cuda": 50}
 SAVE_EVERY = 60.0  # seconds between checkpoints, of which there are two at the end of every epoch besides
 
 SPLITS: tuple[Split, ...] = ("valid", "test")  # train is read while it trains
-
-
-@dataclass(frozen=True)
-class TrainingResult:
-    """What training leaves: the history, the best epoch and its weights, chosen on validation alone.
-
-    Args:
-        history: Rows of epoch, update, split, evaluation, metric and value.
-        epochs, best_epoch, weights: How many were trained, the best one (`TrainingConfig.select_by`), its weights.
-        seconds, tokens_per_second: Of everything, over all attempts; of the updates alone.
-        machines: That took part.
-    """
-
-    history: list[Row]
-    epochs: int
-    best_epoch: int
-    weights: dict[str, Tensor]
-    seconds: float
-    tokens_per_second: float
-    machines: list[dict[str, Any]]
 
 
 @torch.inference_mode()
@@ -145,15 +125,6 @@ class _Trainer:
             }
             save(self.file, everything)
 
-    def update(self, batch: Batch) -> None:
-        """One step; what it scored stays on the device, unread."""
-        progress = self.progress
-        scores, self.carried = self.updater(batch, self.carried, progress.update, progress.epoch)
-        self.unread += scores
-        self.waiting += 1
-        progress.batch, progress.update = progress.batch + 1, progress.update + 1
-        progress.tokens += batch.inputs.shape[0] * batch.inputs.shape[1]
-
     def sync_and_log(self) -> None:
         """Read from the device what the updates left; log, save and stop where it is time to."""
         progress = self.progress
@@ -200,7 +171,11 @@ class _Trainer:
         generator = torch.Generator().manual_seed((self.setup["seed"] * 1_000_003 + progress.epoch) % 2**63)
         self.read_at = time.monotonic()
         for batch in islice(self.task.train(generator), progress.batch, self.config.updates_per_epoch):
-            self.update(batch)
+            scores, self.carried = self.updater(batch, self.carried, progress.update, progress.epoch)
+            self.unread += scores  # which stay on the device
+            self.waiting += 1
+            progress.batch, progress.update = progress.batch + 1, progress.update + 1
+            progress.tokens += batch.inputs.shape[0] * batch.inputs.shape[1]
             if progress.update % SYNC_EVERY[self.device.type] == 0 or self.is_early():
                 self.sync_and_log()
                 loss = progress.sums[0] / progress.sums[1]
@@ -272,7 +247,7 @@ class _Trainer:
         for evaluation, split in product(self.task.evaluations[1:], SPLITS):
             self.log(self.progress.best_epoch, split, self.evaluate(split, evaluation), evaluation)
 
-    def run(self, patience: int | None, show: bool, after_update: Callable[[int], None]) -> TrainingResult:
+    def run(self, patience: int | None, show: bool, after_update: Callable[[int], None]) -> Progress:
         progress, self.after_update = self.progress, after_update
         with (
             listening() as self.asked,
@@ -282,8 +257,8 @@ class _Trainer:
             while progress.epoch < self.config.epochs and progress.epoch - progress.best_epoch < (patience or math.inf):
                 self.epoch(bar)
             self.finish()
-        took = time.monotonic() - self.began, progress.rate(), progress.machines
-        return TrainingResult(progress.history, progress.epoch, progress.best_epoch, self.best, *took)
+        progress.seconds = time.monotonic() - self.began
+        return progress
 
 
 def fit(
@@ -298,8 +273,8 @@ def fit(
     patience: int | None = None,
     progress: bool = True,
     after_update: Callable[[int], None] = lambda update: None,
-) -> TrainingResult:
-    """Train a network, going on from its checkpoint where there is one.
+) -> Progress:
+    """Train a network, going on from its checkpoint where there is one; it has the weights of its best epoch then.
 
     On the CPU the same seed gives the same history and weights, digit for digit, on one machine with one number of
     threads, stopped on the way or not. A GPU sums in an order of its own choice.
@@ -314,6 +289,10 @@ def fit(
         patience: The training ends when what chooses the best epoch has not improved for so many; None for all of them.
         progress: Show a progress bar.
         after_update: Called with the number of updates made, after each; it may set the network to eval mode.
+
+    Returns:
+        How far it went: `epoch` of them, the `best_epoch` on validation, and its `history` in rows of epoch, update,
+        split, evaluation, metric and value.
 
     Raises:
         TrainingFailed: A loss or gradient is not finite; the last good checkpoint stays.

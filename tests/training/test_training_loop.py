@@ -203,11 +203,11 @@ def test_the_weights_that_are_kept_are_the_best_epochs(losses, monkeypatch):
             return result
 
         monkeypatch.setattr(LOOP._Trainer, name, noted)
-    outcome = fit(network(), TrainingConfig(3, 0.01))
-    assert outcome.best_epoch == 2
-    assert all(torch.equal(value, ends[1][name]) for name, value in outcome.weights.items())
+    net = network()
+    assert fit(net, TrainingConfig(3, 0.01)).best_epoch == 2
+    assert all(torch.equal(value, ends[1][name]) for name, value in net.state_dict().items())
     assert all(torch.equal(value, ends[1][name]) for name, value in ends[3].items())  # the last reading is theirs
-    assert not all(torch.equal(value, ends[2][name]) for name, value in outcome.weights.items())
+    assert not all(torch.equal(value, ends[2][name]) for name, value in net.state_dict().items())
 
 
 def test_the_learning_rate_is_divided_where_validation_does_not_fall_below_the_epoch_before(losses, at_each_update):
@@ -224,7 +224,7 @@ def test_a_training_may_end_when_validation_has_not_improved(patience, epochs, l
     """Epochs 1, 2 and 6 improve on all before; the third, as good as the second, does not."""
     losses += [3.0, 2.0, 2.0, 2.5, 2.2, 1.0, 1.5]
     outcome = fit(network(), TrainingConfig(7, 0.01, updates_per_epoch=1), patience=patience)
-    assert (outcome.epochs, outcome.best_epoch) == (epochs, 2 if epochs < 6 else 6)
+    assert (outcome.epoch, outcome.best_epoch) == (epochs, 2 if epochs < 6 else 6)
     assert max(epoch for epoch, *_ in outcome.history) == epochs
 
 
