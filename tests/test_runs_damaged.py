@@ -18,7 +18,7 @@ from nlstm_lab.errors import DamagedFile, StaleRun, UsageError
 from nlstm_lab.models import digest
 from nlstm_lab.probes.records import damaged
 from nlstm_lab.runs.run import folder_of
-from nlstm_lab.runs.tables import audit, from_histories
+from nlstm_lab.runs.tables import audit
 
 NAME = "ptb_char_lstm1"
 
@@ -233,15 +233,6 @@ def test_a_result_that_its_history_does_not_have_is_named(what, run):
     CHANGES[what](result)
     (wrong,) = audit(replace(run, result=result), weights=False).wrong
     assert f"{result['metrics'][1]['metric']}" in wrong if what == "bpc" else what in wrong
-
-
-def test_a_damaged_history_is_named_and_hides_no_other(run):
-    (run.folder / "history.csv").write_text("")
-    damaged = runs.load("ptb_char_lstm1", 3, "smoke")
-    outcome = audit(damaged)
-    assert outcome.lacking == "history is damaged"
-    assert "history.csv" in outcome.wrong[0]
-    assert from_histories([damaged]).empty
 
 
 @pytest.mark.slow

@@ -149,10 +149,8 @@ def matches(name: str, at: str, pattern: str, scale: str | None) -> bool:
 
 def is_known(name: str) -> bool:
     """Whether a record's run can be loaded: not if its experiment or cell type is your own and not imported."""
-    base, *variations = name.split("+")
-    flags = dict(variation.partition("=")[::2] for variation in variations)
-    own = {flags[key] for key in ("cell_type", "unit") if key in flags}
-    return bool(experiments.scales(base)) and own <= models.CELL_TYPES.keys()
+    cell_types = re.findall(r"\+(?:cell_type|unit)=([^+]+)", name)
+    return bool(experiments.scales(name.split("+")[0])) and models.CELL_TYPES.keys() >= set(cell_types)
 
 
 def resolve(name: str | Experiment, scale: str | None) -> Experiment:

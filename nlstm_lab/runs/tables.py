@@ -42,10 +42,6 @@ def recorded(pattern: str = "*", scale: str | None = None, partial: bool = False
 
     Args:
         partial: Add those of any experiment that are not done, from their first epoch on (`unfinished`).
-
-    >>> import nlstm_lab as lab
-    >>> [run.name for run in lab.runs.recorded("ptb_char_nlstm", "small")][:2]
-    ['ptb_char_nlstm/small-seed0', 'ptb_char_nlstm/small-seed1']
     """
     done: list[Run] = []
     for name, one in product(experiments.names(pattern), SCALES):
@@ -92,8 +88,8 @@ def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -
             run_of(experiments.get(name, at), result["seed"], result)
         return {**result, "state": records.state(result)}
 
-    unfinished_ = begun(pattern, scale) if partial else []
-    found = each(RECORD, read) + [{**run.result, "state": run.state} for run in unfinished_]
+    found = each(RECORD, read)
+    found += [{**run.result, "state": run.state} for run in (begun(pattern, scale) if partial else [])]
     rows = [{**{key: one[key] for key in RUN}, **row} for one in found for row in one["metrics"]]
     return pd.DataFrame(rows, columns=[*RUN, *SCORE, "epoch", "value"])
 

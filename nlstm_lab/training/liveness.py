@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from scipy.stats import entropy
-from scipy.stats.contingency import crosstab
 from torch import Tensor
 
 from nlstm_lab.cells.base import memories
@@ -96,6 +94,7 @@ def ratio_loss(z: Tensor, z_tilde: Tensor, lengths: Sequence[float]) -> Tensor:
 
 def _explained(fires: Tensor, symbols: Tensor) -> float:
     """The share of the entropy of `fires` [N] that `symbols` [N] take away."""
-    joint = crosstab(fires.cpu(), symbols.cpu()).count
-    whole, given = entropy(joint.sum(1)), entropy(joint.ravel()) - entropy(joint.sum(0))
-    return float(1 - given / whole) if whole else float("nan")
+    joint = torch.stack([torch.bincount(symbols[fires == side], minlength=int(symbols.max()) + 1) for side in (0, 1)])
+    shares = joint.double() / len(fires)
+    whole, both, read = (float(torch.special.entr(one).sum()) for one in (shares.sum(1), shares, shares.sum(0)))
+    return 1 - (both - read) / whole if whole else float("nan")

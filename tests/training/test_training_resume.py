@@ -5,7 +5,6 @@ import os
 import random
 import shutil
 import signal
-import threading
 import time
 from pathlib import Path
 
@@ -226,16 +225,3 @@ def test_a_closed_terminal_asks_unless_nohup_ignores_it(usual):
             assert not asked
     finally:
         signal.signal(signal.SIGHUP, before)
-
-
-def test_another_thread_takes_nothing():
-    before, outcome = handlers(), []
-
-    def train():
-        with state.listening() as asked:
-            outcome.append((list(asked), handlers()))
-
-    thread = threading.Thread(target=train)
-    thread.start()
-    thread.join()
-    assert outcome == [([], before)]
