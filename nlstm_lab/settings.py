@@ -35,10 +35,13 @@ def ended(states: Iterable[str]) -> dict[str, int]:
     for state in states:
         epochs, _, rest = state.partition(" ")
         alike.setdefault(rest, []).append(int(epochs))
-    spans = {
-        rest: f"{min(epochs)} to {max(epochs)}".removeprefix(f"{max(epochs)} to ") for rest, epochs in alike.items()
-    }
-    return {f"{spans[rest]} {rest}": len(epochs) for rest, epochs in alike.items()}
+    return {f"{span(epochs)} {rest}": len(epochs) for rest, epochs in alike.items()}
+
+
+def span(values: Collection[int]) -> str:
+    """Say from where to where numbers go: "3,136", "16 to 21"."""
+    low, high = min(values), max(values)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 @contextmanager

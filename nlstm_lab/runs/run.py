@@ -173,11 +173,6 @@ def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run
         MissingRun: There is none.
         StaleRun: Its configuration is not today's.
         DamagedFile: Its files are damaged, another run's, or a copy.
-
-    >>> import nlstm_lab as lab
-    >>> run = lab.runs.load("ptb_char_lstm2", seed=3, scale="small")
-    >>> run.name, run.result["best_epoch"]
-    ('ptb_char_lstm2/small-seed3', 2)
     """
     experiment, seed = resolve(name, scale), check_seed(seed)
     folder = folder_of(experiment.name, experiment.scale, seed)

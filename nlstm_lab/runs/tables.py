@@ -19,7 +19,7 @@ from nlstm_lab.errors import DamagedFile, MissingData, UsageError
 from nlstm_lab.runs import records
 from nlstm_lab.runs.attempt import unfinished
 from nlstm_lab.runs.run import Run, check_place, each, is_known, load, matches, or_left_out, result_of, run_of, seeds_of
-from nlstm_lab.settings import SCALES, ended
+from nlstm_lab.settings import SCALES, ended, span
 from nlstm_lab.training import evaluate
 from nlstm_lab.training.liveness import shares
 
@@ -106,9 +106,7 @@ def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
 
 
 def describe_runs(runs: Iterable[Run]) -> str:
-    """Say in a sentence, for a caption, the scale, width, length and text of trainings, and how many seeds there are.
-
-    It names runs that ended early or are not done.
+    """Say in a sentence, for a caption, scale, width, length, text and seeds of trainings, and which ended early.
 
     Raises:
         UsageError: There is no run.
@@ -122,10 +120,10 @@ def describe_runs(runs: Iterable[Run]) -> str:
     tasks = [run.experiment.task for run in runs]
     texts = dict.fromkeys(task.corpus for task in tasks if hasattr(task, "corpus"))
     words = {task.words for task in tasks if hasattr(task, "words")}
-    sizes = f"{_span(run.experiment.model.hidden_size for run in runs)} units a layer, "
-    sizes += f"{_span(words)} words, " if words else ""
-    sizes += f"{_span(int(run.history['update'].max()) for run in runs)} updates"
-    seeds = _span(Counter((run.experiment.name, run.experiment.scale) for run in runs).values())
+    sizes = f"{span([run.experiment.model.hidden_size for run in runs])} units a layer, "
+    sizes += f"{span(words)} words, " if words else ""
+    sizes += f"{span([int(run.history['update'].max()) for run in runs])} updates"
+    seeds = span(Counter((run.experiment.name, run.experiment.scale) for run in runs).values())
     parts = [sizes, *(DATASETS[text].title if text in DATASETS else text for text in texts)]
     parts.append("one seed" if seeds == "1" else f"{seeds} seeds")
     for state, count in ended(run.state for run in runs if run.state != "done").items():
@@ -133,12 +131,6 @@ def describe_runs(runs: Iterable[Run]) -> str:
         parts.append(re.sub("(.*), by early stopping", rf"{some} ended after \1 by early stopping", state))
     scales = " and ".join(dict.fromkeys(run.experiment.scale for run in runs)).capitalize()
     return f"{scales} scale: {'; '.join(parts)}."
-
-
-def _span(values: Iterable[int]) -> str:
-    known = [*values]
-    low, high = min(known), max(known)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def run_columns(run: Run) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 On a GPU the whole of an update is one CUDA graph.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -238,12 +239,9 @@ def find_device(name: torch.device | str) -> torch.device:
     """Find the device of that name: auto (the GPU where there is one), cpu or cuda. UsageError: it is not here."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = torch.device("meta")
-    if device.type not in ("cpu", "cuda"):
+    if not re.fullmatch(r"(cpu|cuda)(:\d+)?", str(name)):
         raise UsageError(f"device must be auto, cpu or cuda, not {name!r}")
+    device = torch.device(name)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise UsageError(f"there is no device {name} here; use --device cpu")
     return device
