@@ -95,7 +95,7 @@ class TrainingConfig:
         return (torch.optim.RAdam if self.optimizer == "radam" else torch.optim.SGD)(groups, lr=self.learning_rate)
 
     def step(self, network: nn.Module, optimizer: torch.optim.Optimizer, update: int = 0) -> Tensor:
-        """Make one clipped update from the gradients that are there, after so many, and return their norm before."""
+        """Make one clipped update from the gradients that are there, after `update` others, and return their norm."""
         if update < (self.output_bias_first or 0):
             bias = _output_bias(network)
             for parameter in network.parameters():
