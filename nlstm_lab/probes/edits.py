@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Integral
 from typing import Any, Literal
 
@@ -14,10 +15,10 @@ import xarray as xr
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from nlstm_lab.cells import Hook, Recurrent
+from nlstm_lab.cells import Recurrent
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import Texts, component, encode_all, evaluating, every_name, names, rows
+from nlstm_lab.probes.reading import Texts, component, encode_all, evaluating, every_name, names, reading, rows
 from nlstm_lab.probes.tracing import SHOW_PROGRESS, labelled, recorded_values
 
 Edit = Callable[[Tensor], Tensor]  # values [B, units] of one step to what replaces them
@@ -244,7 +245,7 @@ def run(
         UsageError: There is no such name, time or unit, or an edit returns another shape or type, or NaN.
     """
     codes, lengths = encode_all(model, text)
-    plan, hidden = Plan(model, codes.shape[:2], edits or {}), []
+    plan, hidden = Plan(model, codes[:1], len(codes), edits or {}), []
     kept: list[dict[str, Tensor]] = []
     with evaluating(model), torch.set_grad_enabled(gradients):
         for step in tqdm(range(len(codes)), disable=len(codes) < SHOW_PROGRESS, leave=False, unit=" steps"):
@@ -261,41 +262,41 @@ def run(
     return Reading(logits, stacked, lambda arrays: labelled(model, arrays, codes, lengths, layers))
 
 
-def _hook(edits: Mapping[str, Sequence[Edit]], seen: set[str]) -> Hook:
-    """Makes the edits of one layer at one step, by the names that its cell shows, which it notes."""
-
-    def hook(name: str, value: Tensor) -> Tensor:
-        seen.add(name)
-        for edit in edits.get(name, ()):
-            value = edit(value)
-        return value
-
-    return hook
+def _edited(edits: Sequence[tuple[str, Edit]], name: str, value: Tensor) -> Tensor:
+    """A hook: the value of that name with its edits made."""
+    for where, edit in edits:
+        value = edit(value) if where == name else value
+    return value
 
 
 class Plan:
-    """Which edits are made before and inside each step of a reading, shape [steps, texts]; `first`, the first step
-    with one, or a step after all."""
+    """Which edits are made before and inside each of the steps of a reading, of which `x` [1, B] is the first; `first`,
+    the first step with one, or a step after all."""
 
-    def __init__(self, model: Network, shape: Sequence[int], edits: Edits) -> None:
-        self.model, self.unit, self.batch = model, model.recurrent, shape[1]
+    def __init__(self, model: Network, x: Tensor, length: int, edits: Edits) -> None:
+        self.model, self.unit, self.batch = model, model.recurrent, x.shape[1]
         self.at_entry: dict[int, list[tuple[str, Edit]]] = defaultdict(list)
-        self.inside: dict[tuple[int, int], dict[str, list[Edit]]] = defaultdict(dict)
-        self.wanted: dict[int, list[tuple[str, int, str, str]]] = defaultdict(list)
+        self.inside: dict[tuple[int, int], list[tuple[str, Edit]]] = defaultdict(list)
+        with reading(model):
+            self.shown = [[*record] for record in model.trace(x)[2]]
         for where, edit in _pairs(edits):
             name, time, units = _parts(where)
             if not callable(edit):
                 raise UsageError(f"the edit of {name!r} must be a function of values [B, units], not {edit!r}")
             edit = replace(edit) if isinstance(edit, PlainEdit) else edit  # nothing is held from an earlier reading
-            message = f"{name!r} cannot be edited at {time}: the text has the steps"
-            steps = whole(time, shape[0], message, from_end=True)
+            steps = whole(time, length, f"{name!r} cannot be edited at {time}: the text has the steps", from_end=True)
             if units is not None:
                 units = whole(units, self.unit.hidden_size, f"units of {name!r} must be chosen from")
             owners = [each for each in names(self.unit) if f"{name} ".startswith(f"{each} ")]
             owner, late = max(owners, key=len, default=name), name.endswith(BEFORE)
+            layer, shown, gate = (0, "", None) if late else self._place(name)
             for step in steps:
                 made = edit.at(owner, step - late, units) if isinstance(edit, PlainEdit) else edit
-                self._plan(name, step, _chosen(made, units, f"{name!r} at step {step}"))
+                made = _chosen(made, units, f"{name!r} at step {step}")
+                if late:
+                    self.at_entry[step].append((name.removesuffix(BEFORE), made))
+                else:
+                    self.inside[step, layer].append((shown, made if gate is None else _chosen(made, gate, name)))
         self.first = min([*self.at_entry, *(step for step, _ in self.inside)], default=2**62)
 
     def read(self, step: int, x: Tensor, state: Any) -> tuple[Tensor, Any, list[dict[str, Any]]]:
@@ -304,47 +305,35 @@ class Plan:
             state = self.unit._pack([cell.initial_state(self.batch) for cell in self.unit.cells], unbatched=False)
         for name, edit in self.at_entry[step]:
             state = changed(self.unit, state, name, edit)
-        seen = [set[str]() for _ in self.unit.cells]
-        hooks = [_hook(self.inside.get((step, k), {}), names) for k, names in enumerate(seen)]
-        output, state, layers = self.model.trace(x, state, hooks)
-        for name, layer, path, quantity in self.wanted.get(step, ()):
-            if path + quantity not in seen[layer]:
-                there = [each.removeprefix(path) for each in seen[layer]]
-                raise self._lacks(name, sorted(each for each in there if "." not in each and each not in ("c", "h")))
-        return output, state, layers
+        hooks = [partial(_edited, self.inside.get((step, k), ())) for k in range(self.unit.num_layers)]
+        return self.model.trace(x, state, hooks)
 
-    def _plan(self, name: str, step: int, edit: Edit) -> None:
-        if name.endswith(BEFORE):
-            self.at_entry[step].append((name.removesuffix(BEFORE), edit))
-            return
-        layer, depth, quantity = self._found(name)
-        cell: Any = self.unit.cells[layer]
-        for _ in range(depth):
-            cell = cell.memory
-        if quantity.startswith(f"{PREACTIVATION} "):
-            gates, gate = getattr(cell, "gates", ()), quantity.split()[1]
-            if gate not in gates:
-                raise self._lacks(name, [f"{PREACTIVATION} {each}" for each in gates])
-            start, quantity = gates.index(gate) * self.unit.hidden_size, PREACTIVATION
-            edit = _chosen(edit, range(start, start + self.unit.hidden_size), name)
-        if quantity in cell.shown:
-            raise UsageError(f"{name!r} cannot be edited: its cell shows it, and goes on without it")
-        path = "memory." * depth
-        self.inside[step, layer].setdefault(path + quantity, []).append(edit)
-        self.wanted[step].append((name, layer, path, quantity))
-
-    def _found(self, name: str) -> tuple[int, int, str]:
-        """Layer, depth and recorded name of what `name` says."""
+    def _place(self, name: str) -> tuple[int, str, range | None]:
+        """The layer of what `name` says, by which name its cell shows it, and of a pre-activation which part."""
         memories, layers = names(self.unit), self.unit.num_layers
         owners = {"": (0, 0)} if layers == 1 else {f"layer {k + 1}": (k, 0) for k in range(layers)}
         owners |= {memory: divmod(k, len(memories) // layers) for k, memory in enumerate(memories)}
-        if name in memories:
-            return *owners[name], "c"
-        owner = max((each for each in owners if name.startswith(f"{each} " if each else "")), key=len, default=None)
-        if owner is None or (memories and name.rpartition(" ")[2] == "c"):  # of which memory?
-            raise self._lacks(name, [])
-        return *owners[owner], name[len(owner) :].strip()
-
-    def _lacks(self, name: str, there: Iterable[str]) -> UsageError:
-        known = ", ".join([*every_name(self.unit), *there])
-        return UsageError(f"{type(self.unit).__name__} has no {name!r}; it has: {known}")
+        owner = max((each for each in owners if f"{name} ".startswith(f"{each} " if each else "")), key=len, default="")
+        layer, depth = owners.get(owner, (0, 0))
+        path, quantity, shown = (
+            "memory." * depth,
+            name[len(owner) :].strip(),
+            self.shown[layer] if owner in owners else [],
+        )
+        cell: Any = self.unit.cells[layer]
+        for _ in range(depth):
+            cell = cell.memory
+        there = [each.removeprefix(path) for each in shown if each.startswith(path)]
+        there = [each for each in there if "." not in each and each != "c" and each != PREACTIVATION]
+        gates = [*getattr(cell, "gates", ())] if path + PREACTIVATION in shown else []
+        asked, _, gate = quantity.partition(" ")
+        if asked == PREACTIVATION and gate in gates:
+            start = gates.index(gate) * self.unit.hidden_size
+            return layer, path + PREACTIVATION, range(start, start + self.unit.hidden_size)
+        quantity = "c" if name in memories else quantity
+        if quantity not in [*there, *["c"] * (name in memories)]:
+            known = ", ".join([*every_name(self.unit), *there, *(f"{PREACTIVATION} {each}" for each in gates)])
+            raise UsageError(f"{type(self.unit).__name__} has no {name!r}; it has: {known}")
+        if quantity in cell.shown:
+            raise UsageError(f"{name!r} cannot be edited: its cell shows it, and goes on without it")
+        return layer, path + quantity, None

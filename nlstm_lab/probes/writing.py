@@ -49,7 +49,7 @@ def continued(
     generator = torch.Generator().manual_seed(seed)
     nothing = torch.tensor([vocabulary.symbols.index(symbol) for symbol in NO_SYMBOLS if symbol in vocabulary.symbols])
     codes, state = encode(model, string(text)).unsqueeze(1), None
-    plan = Plan(model, (len(codes) + length - 1, 1), edits or {})
+    plan = Plan(model, codes[:1], len(codes) + length - 1, edits or {})
     drawn: list[int] = []
     first = plan.first
     with reading(model):

@@ -21,8 +21,8 @@ NAN, INFINITE = float("nan"), float("inf")
 WORDS = ("<eos>", "<unknown>", "bad", "cafe", "dad", "face", "a", "be", "cab", "dig", "fig")
 
 
-def edit(network, text, /, where="inner", edit=probes.zero):
-    probes.run(network(), text[:20], edits={where: edit})
+def edit(network, text, /, where="inner", edit=probes.zero, **flags):
+    probes.run(network(**flags), text[:20], edits={where: edit})
 
 
 def patch(network, text, /, clean="abc", corrupted="dbc", right="a", wrong="b", **asked):
@@ -80,6 +80,7 @@ def traced(network, text, /, probe, kind=NestedLSTM, **asked):
 REFUSED = [
     (edit, {"where": "middle"}, "middle"),
     (edit, {"where": "inner r"}, "inner r"),
+    (edit, {"where": "h", "num_layers": 2}, "layer 1 h"),
     (edit, {"where": "inner preactivation z"}, "preactivation"),
     (edit, {"where": ("c", 3)}, "outer, inner"),
     (edit, {"where": ("inner", 3, 1, 2)}, r"\(name, time, units\)"),
