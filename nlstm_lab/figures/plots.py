@@ -214,7 +214,7 @@ def table(frame: pd.DataFrame | Mapping[str, Any] | list[dict[str, Any]], form: 
 
 
 def differences(compared: pd.DataFrame | Mapping[str, Compared], form: str = "+.3f") -> Styler:
-    """Show differences over seeds with 95 % intervals and verdicts: it `holds` where the interval lies above zero.
+    """Show differences over seeds with 95 % intervals and verdicts, and say what decides.
 
     Args:
         compared: `lab.probes.comparisons`, one row a difference; or comparisons by their names.
@@ -222,7 +222,8 @@ def differences(compared: pd.DataFrame | Mapping[str, Compared], form: str = "+.
     """
     if isinstance(compared, Mapping):
         compared = pd.DataFrame([{"comparison": name} | one.row() for name, one in compared.items()])
-    return table(compared.drop(columns="df", errors="ignore"), form)
+    rule = "Difference: first minus second. It holds where the 95 % interval over seeds lies above 0, fails where below."
+    return table(compared.drop(columns="df", errors="ignore"), form).set_caption(rule)
 
 
 @dataclass
