@@ -50,11 +50,9 @@ class Compared(NamedTuple):
 
     def row(self) -> dict[str, Any]:
         """As a row of a table: verdict (fewer than three seeds give none), difference, low, high, seeds, df."""
-        mean, low, high = self.difference
-        few = self.ordering == "not measured" and np.isfinite(mean)
-        verdict = ("one seed" if self.seeds == 1 else "too few seeds") if few else self.ordering
-        row = {"verdict": verdict, "difference": mean, "low": low, "high": high}
-        return row | {"seeds": self.seeds, "df": self.df}
+        verdict = "too few seeds" if self.ordering == "not measured" and self.seeds < 3 else self.ordering
+        values = dict(zip(("difference", "low", "high"), self.difference, strict=True))
+        return {"verdict": verdict, **values, "seeds": self.seeds, "df": self.df}
 
 
 def bootstrap(values: ArrayLike, *, resamples: int = 2000, seed: int = 0) -> Interval:
@@ -88,9 +86,8 @@ def compare(first: Mapping[Any, float], second: Mapping[Any, float], *, paired: 
     else:
         seeds = min(len(first), len(second))
         interval, df = _welch(list(first.values()), list(second.values()))
-    if not np.isfinite(interval).all():
-        return Compared(interval, seeds, "not measured", NAN)
-    return Compared(interval, seeds, interval.above(0.0), df)
+    decided = np.isfinite(interval).all()
+    return Compared(interval, seeds, interval.above(0.0) if decided else "not measured", df if decided else NAN)
 
 
 def _welch(first: list[float], second: list[float]) -> tuple[Interval, float]:
@@ -102,8 +99,7 @@ def _welch(first: list[float], second: list[float]) -> tuple[Interval, float]:
         return Interval(mean, mean, mean), float(len(first) + len(second) - 2)
     with warnings.catch_warnings(action="ignore"):  # scipy's, of a side that does not scatter
         welch = stats.ttest_ind(first, second, equal_var=False)
-    ends = welch.confidence_interval()
-    return Interval(mean, float(ends.low), float(ends.high)), float(welch.df)
+    return Interval(mean, *map(float, welch.confidence_interval())), float(welch.df)
 
 
 def least(compared: Iterable[Compared]) -> Compared:
@@ -111,10 +107,8 @@ def least(compared: Iterable[Compared]) -> Compared:
 
     A claim holds where it holds against each; it fails where it fails against one.
     """
-    several = list(compared)
-    unmeasured = [one for one in several if one.ordering == "not measured"]
-    failing = [one for one in several if one.ordering == "fails"]
-    return min(failing or unmeasured or several, key=lambda one: one.difference.low)
+    rank = {"fails": 0, "not measured": 1}
+    return min(compared, key=lambda one: (rank.get(one.ordering, 2), one.difference.low))
 
 
 def p_value(interval: Interval, df: float, bound: float = 0.0) -> float:

@@ -87,14 +87,9 @@ def runs(
             show([""] * max(map(len, lines)), lines)
 
 
-def _metric(names: Any) -> str:
-    """The metric by which a run is listed; "" where it has none."""
-    return next((name for name in METRICS if name in set(names)), "")
-
-
 def _recorded(rows: Any) -> list[str]:
-    metric = _metric(rows["metric"])
-    runs_of = rows[rows["metric"] == metric].drop_duplicates("seed").sort_values("seed")
+    metric = next(name for name in METRICS if name in set(rows["metric"]))
+    runs_of = rows[rows["metric"] == metric].sort_values("seed").drop_duplicates("seed")
     ended = [f"seed {run.seed}: {run.state}" for run in runs_of.itertuples() if run.state != "done"]
     seeds, scores = ", ".join(map(str, runs_of["seed"])), ", ".join(f"{score:.4g}" for score in runs_of["value"])
     return [rows["experiment"].iloc[0], rows["scale"].iloc[0], f"seed {seeds}", f"{metric} {scores}", *ended]
@@ -104,12 +99,12 @@ def _partial(run: "PartialRun") -> list[str]:
     name = [run.experiment.name, run.experiment.scale, f"seed {run.seed}"]
     if not run.saved:
         return [*name, "no history yet"]
-    best = {row["metric"]: row for row in run.result["metrics"] if row["split"] == "valid"}
-    metric, left = _metric(best), run.hours_left
+    scores = {row["metric"]: row for row in run.result["metrics"] if row["split"] == "valid"}
+    best, left = next((scores[name] for name in METRICS if name in scores), None), run.hours_left
     return [
         *name,
         run.state.partition(",")[0],
-        f"{metric} {best[metric]['value']:.4g} (epoch {best[metric]['epoch']})" if best else "no score yet",
+        f"{best['metric']} {best['value']:.4g} (epoch {best['epoch']})" if best else "no score yet",
         f"{run.progress.seconds / 3600:.1f} h gone",
         f"{left:.1f} h left" if left == left else "hours left unknown",
         f"saved {(time.time() - run.saved) / 60:.0f} min ago",
@@ -117,16 +112,10 @@ def _partial(run: "PartialRun") -> list[str]:
 
 
 def table() -> None:
-    """Every printed number and claim beside ours, with its verdict; in a pipe or a file as Markdown."""
-    from rich.markdown import Markdown
-
+    """Print every printed number and claim beside ours, with its verdict, as Markdown."""
     from nlstm_lab import probes, runs, targets
 
-    block = targets.readme_block(targets.verdicts(runs.table(), probes.measured_claims()))
-    if sys.stdout.isatty():
-        console().print(Markdown(block.replace("<br>", " ")))
-    else:
-        typer.echo(block)
+    typer.echo(targets.readme_block(targets.verdicts(runs.table(), probes.measured_claims())))
 
 
 def audit(

@@ -222,7 +222,7 @@ def differences(compared: pd.DataFrame | Mapping[str, Compared], form: str = "+.
     """
     if isinstance(compared, Mapping):
         compared = pd.DataFrame([{"comparison": name} | one.row() for name, one in compared.items()])
-    rule = "Difference: first minus second. It holds where the 95 % interval over seeds lies above 0, fails where below."
+    rule = "Difference: first minus second. It holds where its 95 % interval over seeds is above 0, fails where below."
     return table(compared.drop(columns="df", errors="ignore"), form).set_caption(rule)
 
 

@@ -17,7 +17,6 @@ from nlstm_lab.targets.entries import DOCUMENTS, Claim, Place, Row, Tolerance, l
 
 SMALLER = "smaller scale"  # a printed number is judged at paper scale alone
 UNJUDGED = "cannot be judged"  # more than a quarter of a table's other rows would match its number, too
-LARGEST_FIRST = SCALES[::-1]  # the largest speaks
 ENOUGH = 3  # seeds for an interval
 CLAIMS = ["claim", "scale", "value", "low", "high", "n", "df"]
 TABLE = ["experiment", "scale", "seed", "split", "evaluation", "metric", "value"]
@@ -168,9 +167,11 @@ def _number(place: Place, row: Row, runs: Runs) -> Row:
 
 
 def _ordering(place: Place, row: Row, runs: Runs) -> Row:
-    measured = [
+    (largest, *smaller), text = SCALES[::-1], place.substitute or ""
+    evidence = [(largest, "", ""), (largest, text, f"+corpus={text}"), *((scale, text, "") for scale in smaller)]
+    measured = [  # the best evidence first: scale, the substitute that was read, values of both
         (scale, text, [runs.get(name + end, place, row.metric, row.split, scale) for name in (row.better, row.worse)])
-        for scale, text, end in _evidence(place)
+        for scale, text, end in evidence
     ]
     measured = [one for one in measured if all(one[2])]
     if not measured:
@@ -186,29 +187,21 @@ def _ordering(place: Place, row: Row, runs: Runs) -> Row:
     return _measured(row, compared.difference, seeds=compared.seeds, values=values)
 
 
-def _evidence(place: Place) -> list[tuple[str, str, str]]:
-    """What may decide an ordering, the best first: scale, the substitute that was read, suffix of the names."""
-    if place.substitute is None:
-        return [(scale, "", "") for scale in LARGEST_FIRST]
-    variation = (LARGEST_FIRST[0], place.substitute, f"+corpus={place.substitute}")
-    return [(LARGEST_FIRST[0], "", ""), variation, *((scale, place.substitute, "") for scale in LARGEST_FIRST[1:])]
-
-
 def _claim(document: str, claim: Claim, claims: pd.DataFrame) -> Row:
     within, bound = claim.tolerance, claim.above or 0.0
     rule = f"holds if the whole 95 % interval over seeds is above {bound:g}, fails if it is below"
     if within:
         rule = f"a match within {100 * within.match:g} % of the printed number, close within {100 * within.close:g} %"
-    measure = f"{claim.measure}; {rule}"
-    row = Row(document, claim.name, claim.where, "claim", not claim.counted_with, claim.ours, measure, claim.says)
-    row = replace(row, note=claim.note)
-    if claim.printed is not None:
-        row = replace(row, printed=float(claim.printed), as_printed=str(claim.printed))
+    row = Row(
+        document, claim.name, claim.where, "claim", anchor=not claim.counted_with, own=claim.ours, says=claim.says,
+        subject=f"{claim.measure}; {rule}", note=claim.note, printed=float(claim.printed or "nan"),
+        as_printed=str(claim.printed or ""),
+    )  # fmt: skip
     mine = claims[claims["claim"] == f"{document}.{claim.name}"].dropna(subset="value")  # NaN: too little to measure
     if mine.empty:
         return row
-    mine = mine.sort_values("scale", key=lambda scales: scales.map(LARGEST_FIRST.index))
-    chosen = (mine[mine["n"] >= ENOUGH] if (mine["n"] >= ENOUGH).any() else mine).iloc[0]
+    mine = mine.assign(enough=mine["n"] >= ENOUGH, size=mine["scale"].map(SCALES.index))
+    chosen = mine.sort_values(["enough", "size"]).iloc[-1]  # the largest with an interval, if one has it
     ours, scale = Interval(chosen["value"], chosen["low"], chosen["high"]), chosen["scale"]
     row = _measured(row, ours, seeds=int(chosen["n"]), scale=scale)
     if within is None:
