@@ -83,7 +83,7 @@ def read(source: Path | bytes, origin: str = "", length: int | None = None) -> b
 def members(path: Path, wanted: Callable[[str, int], object] = lambda name, size: True) -> Iterator[tuple[str, bytes]]:
     """Name and content of the files in a folder, zip or tar archive that are `wanted(name, size)`.
 
-    No link is followed, and nothing is extracted to disk. DamagedFile: it is no archive, or a truncated one.
+    No link of an archive is followed, nothing extracted to disk. DamagedFile: it is no archive, or a truncated one.
     """
 
     def failed(error: OSError) -> None:

@@ -86,10 +86,9 @@ class PackedTask(ColdTask):
         settings = {"text": corpus.fingerprint, "length": config.length}
         packed = cached("packed", (), lambda: pack(self.starts, len(self.flat) - 1, config.length), **settings)
         self.firsts, self.sizes = packed.arrays["firsts"], packed.arrays["sizes"]
-        count = len(self.firsts)
         # the legacy generator is the article's: with text8 this is its very split
-        order = np.random.RandomState(SEED).permutation(count)
-        rows = split_90_5_5(order, f"{corpus.name} fills {count} sequences of {config.length} characters")
+        order = np.random.RandomState(SEED).permutation(len(self.firsts))
+        rows = split_90_5_5(order, f"{corpus.name} fills {len(order)} sequences of {config.length} characters")
         whole = len(rows["train"]) >= config.batch_size  # the article counts whole batches only
         super().__init__(rows, config.batch_size, Ordered(last_batch="drop" if whole else "keep"))
         self.config, self.fingerprint = config, corpus.fingerprint
