@@ -93,7 +93,8 @@ def cell_activations(
     per_line = int((panel - PANEL_GAP) / pitch)
     if per_line < 1:
         raise ValueError(f"{len(memories)} memories side by side need more than {width} inches")
-    lines = _balanced(symbols, per_line)
+    # as few lines as there can be, the longest of them as short as it can be
+    lines = min((wrap(symbols, shorter) for shorter in range(1, per_line + 1)), key=len)
     pitch = (panel - PANEL_GAP) / max(stop - start for start, stop in lines)
     titles = {memory: _title(frame, memory, panel) for memory in memories}
     top = TITLE * (1 + max(title.count("\n") for title in titles.values())) + 0.04
@@ -114,8 +115,7 @@ def cell_activations(
             ax.pcolormesh(across, below, grid[:, start:stop], **how)
             ax.plot(across[[0, -1]], [below[-1] + 0.006] * 2, color="#b0b0b0", linewidth=0.4)
             for step, words in ticks(symbols, start, stop).items():
-                write(ax, x + (step - start + 0.5) * pitch, y + len(shown) * CELL + 0.095, words, "center", font,
-                      family=MONO)  # fmt: skip
+                write(ax, x + (step - start + 0.5) * pitch, below[-1] + 0.095, words, "center", font, family=MONO)
             if k == 0:
                 for place, unit in enumerate(shown):
                     write(ax, x - 0.03, y + (place + 0.5) * CELL, str(unit), "right", 6, va="center_baseline")
@@ -145,12 +145,6 @@ def wrap(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]:
         spaces = [k + 1 for k in range(start, start + per_line) if symbols[k].isspace()]
         breaks.append(spaces[-1] if spaces else start + per_line)
     return list(pairwise([*breaks, len(symbols)]))
-
-
-def _balanced(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]:
-    """As few lines as `wrap` needs, the longest of them as short as it can be."""
-    possible = [wrap(symbols, width) for width in range(1, per_line + 1)]
-    return min(possible, key=len)
 
 
 def ticks(symbols: Sequence[str], start: int, stop: int) -> dict[int, str]:

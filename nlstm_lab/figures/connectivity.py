@@ -139,10 +139,8 @@ def _faded(means: pd.DataFrame, model: str) -> pd.DataFrame:
     frame = means[(means["model"] == model) & means["lag"].isin(DISTANCES)]
     conditions = frame["condition"].unique()
     if frame["lag"].nunique() < len(DISTANCES) or len(conditions) > 1:
-        raise UsageError(
-            f"of {model!r} gradients of one condition at the distances {', '.join(map(str, DISTANCES))} are needed;"
-            f" there are those to {frame['lag'].max()} of {', '.join(conditions) or 'no condition'}"
-        )
+        there = f"there are those to {frame['lag'].max()} of {', '.join(conditions) or 'no condition'}"
+        raise UsageError(f"gradients of {model!r} to {max(DISTANCES)} steps back of one condition are needed: {there}")
     frame = frame.groupby(["where", "lag"])["value"].mean().reset_index()
     frame["value"] -= frame.groupby("where")["value"].transform("first")
     frame.attrs["title"] = f"{look(model).label}, {conditions[0]}"

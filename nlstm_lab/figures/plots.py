@@ -101,7 +101,9 @@ def lines(
             mean = np.exp(np.log(wide).mean(axis=1)) if log else wide.mean(axis=1)
             panel.plot(mean[wide.bfill().notna().all(axis=1)], linewidth=1.4, zorder=3, **style)
         panel.grid(axis="both")
-    _legend(figure, in_order(frame[hue]), labels)
+    handles = [Line2D([], [], label=_label(name, labels), **_style(name)) for name in in_order(frame[hue])]
+    columns = min(4 if figure.get_figwidth() > 5 else 2, len(handles))
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns)
     return attach(figure, _drawn(frame, row, col, hue, "seed", x, y)), axes
 
 
@@ -187,12 +189,6 @@ def _style(name: str) -> dict[str, Any]:
     """The line of a model or memory; a hidden state's is dashed."""
     hidden = name == "h" or name.endswith(" h")
     return {"color": look(name).colour, "linestyle": (0, (3, 1.2)) if hidden else "-"}
-
-
-def _legend(figure: Figure, names: list[str], labels: Mapping[str, str] | None) -> None:
-    handles = [Line2D([], [], label=_label(name, labels), **_style(name)) for name in names]
-    columns = min(4 if figure.get_figwidth() > 5 else 2, len(handles))
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns)
 
 
 def table(frame: pd.DataFrame | Mapping[str, Any] | list[dict[str, Any]], form: str = ".3f", **forms: str) -> Styler:

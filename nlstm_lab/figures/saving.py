@@ -48,8 +48,7 @@ _carried: WeakKeyDictionary[Figure, tuple[pd.DataFrame, dict[str, int]]] = WeakK
 
 
 def attach(figure: Figure, frame: pd.DataFrame, decimals: Mapping[str, int] | None = None) -> Figure:
-    """Let `figure` carry the numbers that were drawn, one tidy row for each mark, and `decimals` as `save` takes them;
-    returns the figure."""
+    """Let `figure` carry the numbers that were drawn, a row for each mark, and `decimals` as `save` takes them."""
     _carried[figure] = frame.reset_index(drop=True), dict(decimals or {})
     find_letters(figure)
     return figure
