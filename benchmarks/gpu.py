@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from nlstm_lab import experiments, paths
-from nlstm_lab.cells.fast.computing import has_bf16
+from nlstm_lab.cells.fast import has_bf16
 from nlstm_lab.training import find_device
 
 GROUPS = {

@@ -14,8 +14,7 @@ from torch import nn
 
 from nlstm_lab import paths
 from nlstm_lab.cells import HMLSTM, LayerNormLSTM
-from nlstm_lab.cells.fast import disabled
-from nlstm_lab.cells.fast.computing import compiled, lacking
+from nlstm_lab.cells.fast import compiled, disabled, lacking
 
 HIDDEN_SIZES = (64, 128, 256, 512)
 LAYERS, EMBEDDING, BATCH, STEPS = 3, 128, 64, 100  # of the HM-RNN paper's rows on the Penn Treebank

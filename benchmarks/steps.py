@@ -19,8 +19,7 @@ from torch import Tensor, nn
 
 from nlstm_lab import paths
 from nlstm_lab.cells import HMLSTM, LSTM, NestedLSTM, precision
-from nlstm_lab.cells.fast import disabled
-from nlstm_lab.cells.fast.computing import compiled, exact_kernels, has_bf16, lacking
+from nlstm_lab.cells.fast import compiled, disabled, exact_kernels, has_bf16, lacking
 from nlstm_lab.training.state import machine
 from nlstm_lab.training.updating import WARM, aside, captured
 

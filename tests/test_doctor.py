@@ -32,5 +32,5 @@ def test_a_folder_that_cannot_be_written_fails(elsewhere):
 
 
 def test_a_compiler_that_lacks_something_is_named(monkeypatch):
-    monkeypatch.setattr("nlstm_lab.cells.fast.computing.lacking", lambda device_type: "no g++")
+    monkeypatch.setattr("nlstm_lab.cells.fast.lacking", lambda device_type: "no g++")
     assert "no g++: long trainings run uncompiled" in data.accelerator()

@@ -30,7 +30,7 @@ from nlstm_lab.cells.baselines import (
     RNNCell,
 )
 from nlstm_lab.cells.fast import layers as _layers
-from nlstm_lab.cells.fast.computing import precision
+from nlstm_lab.cells.fast import precision
 from nlstm_lab.cells.hierarchical import HierarchicalRNN, HierarchicalRNNCell
 from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell, Operation
 from nlstm_lab.cells.lstm import LSTM, LSTMCell

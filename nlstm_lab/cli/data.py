@@ -81,7 +81,7 @@ def records() -> str:
 def accelerator() -> str:
     import torch
 
-    from nlstm_lab.cells.fast.computing import lacking
+    from nlstm_lab.cells.fast import lacking
 
     here = torch.cuda.is_available()
     gpu = torch.cuda.get_device_name() if here else "no GPU: most paper-scale runs take days"

@@ -18,7 +18,7 @@ import pandas as pd
 from safetensors.torch import save
 
 from nlstm_lab import cells, experiments, models, paths, training
-from nlstm_lab.cells.fast.computing import Precision
+from nlstm_lab.cells.fast import Precision
 from nlstm_lab.datasets import corpora
 from nlstm_lab.datasets.base import Task
 from nlstm_lab.errors import DamagedFile, LabError, MissingRun, StaleRun, TrainingFailed, UsageError

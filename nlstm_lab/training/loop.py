@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map_only
 from tqdm.auto import tqdm
 
-from nlstm_lab.cells.fast.computing import Precision
+from nlstm_lab.cells.fast import Precision
 from nlstm_lab.datasets.base import Batch, Evaluation, Split, Task
 from nlstm_lab.errors import Interrupted, LabError, TrainingFailed, UsageError
 from nlstm_lab.models import Network, metrics

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from nlstm_lab import cells
-from nlstm_lab.cells.fast.computing import Precision, compiled
+from nlstm_lab.cells.fast import Precision, compiled
 from nlstm_lab.datasets.base import Batch
 from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.models import Network

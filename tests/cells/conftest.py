@@ -2,8 +2,7 @@
 
 import pytest
 
-from nlstm_lab.cells.fast import unrolled
-from nlstm_lab.cells.fast.computing import lacking
+from nlstm_lab.cells.fast import lacking, unrolled
 
 
 @pytest.fixture(autouse=True, scope="module")

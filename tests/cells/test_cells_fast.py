@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from nlstm_lab.cells import HMLSTM, LSTM, NestedLSTM, precision
-from nlstm_lab.cells.fast import disabled, sparse
-from nlstm_lab.cells.fast.computing import compiled, exact_kernels, has_bf16
+from nlstm_lab.cells.fast import compiled, disabled, exact_kernels, has_bf16, sparse
 from nlstm_lab.errors import UsageError
 
 DOUBLE = torch.float64

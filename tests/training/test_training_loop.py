@@ -17,7 +17,7 @@ from nlstm_lab.models import Interface, ModelConfig
 from nlstm_lab.training import TrainingConfig, evaluate
 
 LOOP = importlib.import_module("nlstm_lab.training.loop")  # what the package calls so is its function
-PRECISION = importlib.import_module("nlstm_lab.cells.fast.computing")  # likewise
+PRECISION = importlib.import_module("nlstm_lab.cells.fast")  # likewise
 CPU = torch.device("cpu")
 TEXTS = [np.random.default_rng(k).integers(5, size=201).astype(np.uint8) for k in range(3)]
 

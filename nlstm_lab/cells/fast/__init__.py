@@ -1,16 +1,28 @@
-"""Faster ways to unroll cells of exactly some classes over time; each equals the oracle, the loop over `Cell.recur`."""
+"""Faster ways to unroll cells of exactly some classes over time; each equals the oracle, the loop over `Cell.recur`.
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+They compute products in fp32 or bf16 with fp32 states and weights, and pointwise functions that may be compiled.
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells.checks import autocasts
+from nlstm_lab.errors import UsageError
 from nlstm_lab.settings import held
 
+Precision = Literal["fp32", "bf16"]
+Function = Callable[..., tuple[Tensor, ...]]
+Runner = Callable[[Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]]  # buffers, inputs, results beyond buffers
+
+_precision: ContextVar[Precision] = ContextVar("precision", default="fp32")
+_asked: ContextVar[bool] = ContextVar("compiled", default=False)
+_compiled: dict[tuple[Any, ...], Runner] = {}
 # A cell, x and its first state, to h of every step and the last state; or a network whose layers step together, x, the
 # first states and whether z is wanted, to output, last states, z and z~ [T, layers, B]. None where it does not serve.
 WAYS: dict[type, Callable[..., Any]] = {}  # filled by `cells`, for objects of exactly these classes
@@ -52,3 +64,115 @@ def is_uniform(tensors: tuple[Tensor, ...], x: Tensor) -> bool:
         and (x.dtype == dtype or not x.is_floating_point())
         and all(t.dtype == dtype and t.device == x.device for t in tensors)
     )
+
+
+def compiled(on: bool = True) -> AbstractContextManager[None]:
+    """Compile the pointwise functions of the fast paths that run forward in the block, where there is a compiler."""
+    return held(_asked, on)
+
+
+def compiles(device: torch.device) -> bool:
+    """Whether the functions are to be compiled; asked in the forward, as the backward may run in another thread."""
+    return _asked.get() and not lacking(device.type)
+
+
+@functools.cache
+def lacking(device_type: str) -> str:
+    """Why inductor compiles nothing here, found by a trial with one small function, or nothing."""
+    try:
+        x = torch.zeros(2, device=device_type)
+        _compile(lambda y: (y + 1,), [x.clone()], [x])([x.clone()], [x])
+    except Exception as error:  # whatever inductor, Triton or a compiler raises
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return ""
+
+
+def runner(compile: bool, function: Function, /, **static: Any) -> Runner:
+    """Make what writes the first results of `function(*inputs, **static)` into buffers, and returns the others.
+
+    No buffer is an input as well, and every call has the layouts of the first.
+    """
+    made: list[Runner] = []
+
+    def run(buffers: Sequence[Tensor], inputs: Sequence[Tensor]) -> Sequence[Tensor]:
+        if not compile:
+            results = function(*inputs, **static)
+            torch._foreach_copy_(list(buffers), list(results[: len(buffers)]))
+            return results[len(buffers) :]
+        if not made:
+            layouts = tuple((t.shape, t.stride(), t.dtype, t.device) for t in (*buffers, *inputs))
+            key = (function, *sorted(static.items()), len(buffers), layouts)
+            if key not in _compiled:
+                _compiled[key] = _compile(lambda *tensors: function(*tensors, **static), buffers, inputs)
+            made.append(_compiled[key])
+        return made[0](buffers, inputs)
+
+    return run
+
+
+def _compile(function: Function, buffers: Sequence[Tensor], inputs: Sequence[Tensor]) -> Runner:
+    """Trace and compile with tensors of the same layouts whose memory does not overlap, as the buffers' may not."""
+    from torch._inductor import config
+    from torch._inductor.compile_fx import compile_fx_inner
+    from torch._inductor.decomposition import select_decomp_table
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    def graph(*tensors: Tensor) -> Sequence[Tensor]:
+        results = function(*tensors[count:])
+        for buffer, value in zip(tensors[:count], results, strict=False):
+            buffer.copy_(value)
+        return [value.contiguous() for value in results[count:]]
+
+    count = len(buffers)
+    unchecked: Any = config.patch(size_asserts=False)
+    with torch.inference_mode(False), torch.no_grad(), unchecked:
+        like = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in (*buffers, *inputs)]
+        traced = make_fx(graph, decomposition_table=select_decomp_table(), tracing_mode="fake")(*like)
+        code: Any = compile_fx_inner(traced, like)
+    call = getattr(code, "current_callable", None) or code
+    return lambda buffers, inputs: call([*buffers, *inputs])
+
+
+@contextmanager
+def precision(name: Precision) -> Iterator[None]:
+    """Compute the products of the fast paths in `name`, "fp32" or "bf16", while the block runs.
+
+    The backward follows the forward, but for that of cuDNN's kernels, which is exact inside the block alone.
+
+    Raises:
+        UsageError: The name is another, or "bf16" on a machine without hardware for it.
+    """
+    if name not in get_args(Precision):
+        raise UsageError(f"precision must be one of {get_args(Precision)}, not {name!r}")
+    if name == "bf16" and not (has_bf16(torch.device("cpu")) or has_bf16(torch.device("cuda"))):
+        raise UsageError("this machine has no bf16 instructions, so bf16 would be slower by far: use fp32")
+    with held(_precision, name), exact_kernels():
+        yield
+
+
+@contextmanager
+def exact_kernels() -> Iterator[None]:
+    """Have cuDNN's recurrent kernels keep fp32 accuracy while the block runs, forward and backward."""
+    kernels: Any = torch.backends.cudnn.rnn
+    before = kernels.fp32_precision
+    kernels.fp32_precision = "ieee"  # global to the process
+    try:
+        yield
+    finally:
+        kernels.fp32_precision = before
+
+
+def has_bf16(device: torch.device) -> bool:
+    """Whether bf16 products run in hardware there; in software they are 40 to 500 times slower than fp32."""
+    if device.type == "cuda":
+        return torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
+    return device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()
+
+
+def product_type(like: Tensor) -> torch.dtype:
+    """The type of the factors of a product whose operands are stored as `like`."""
+    if _precision.get() == "bf16" and like.dtype == torch.float32:
+        if has_bf16(like.device):
+            return torch.bfloat16
+        raise UsageError(f"{like.device.type} has no bf16 instructions here: use fp32")
+    return like.dtype

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.cells.base import State, gates, product
-from nlstm_lab.cells.fast import is_uniform, sparse
-from nlstm_lab.cells.fast.computing import exact_kernels, product_type
+from nlstm_lab.cells.fast import exact_kernels, is_uniform, product_type, sparse
 from nlstm_lab.cells.fast.unrolled import Stage, Tensors, pays, unrolled
 from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell, Kind, act
 from nlstm_lab.cells.lstm import LSTMCell

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.cells.base import product
-from nlstm_lab.cells.fast import computing, is_transformed
-from nlstm_lab.cells.fast.computing import Function, product_type, runner
+from nlstm_lab.cells.fast import Function, compiles, is_transformed, product_type, runner
 
 Tensors = tuple[Tensor, ...]
 UNSAVED_STEPS = 64  # without gradients, the steps whose values are held at a time
@@ -67,7 +66,7 @@ class Plan(NamedTuple):
 
 def pays(h: Tensor) -> bool:
     """Whether a training by an exact `Unrolled` is faster than the readable steps, given h [B, H]."""
-    other = product_type(h) != h.dtype or computing.wanted(h.device)
+    other = product_type(h) != h.dtype or compiles(h.device)
     return not torch.is_grad_enabled() or other or h.numel() >= EAGER_FROM
 
 
@@ -90,7 +89,7 @@ def unrolled(
     """
     like, names = next(iter(first.values())), (tuple(first), tuple(outputs), tuple(trained), tuple(constants))
     keep = torch.is_grad_enabled()
-    plan = Plan(tuple(stages), *names, product_type(like), computing.wanted(like.device), keep)
+    plan = Plan(tuple(stages), *names, product_type(like), compiles(like.device), keep)
     pieces, last = [], [*first.values()]
     for piece in [x] if keep else x.split(UNSAVED_STEPS):
         share = project(piece)
