@@ -5,7 +5,6 @@ step counts, so its attribution is 0.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -98,15 +97,12 @@ def attribution(
             with torch.no_grad():
                 ends = logits_at(model, torch.cat([x, b]), *(each.expand(2, *each.shape[1:]) for each in beside))
             about |= zip(("logit", "logit_baseline"), ends[:, code].tolist(), strict=True)
-        if memory is None:
-            attribute: Callable[[int], Tensor] = partial(_by_step, model, code, method, x, b, beside, rows)
-        else:
-            attribute = partial(_by_unit, model, code, method, x, b, given, rows, memory)
         # of memories, those of the h that the readout reads, and nothing else, add up
         last, width = hidden_names(model.recurrent.num_layers)[-1], model.recurrent.output_size
         promised = method in COMPLETE and (memory is None or (memory == last and width == model.recurrent.hidden_size))
         for _ in range(FINER + 1):
-            values = attribute(points)
+            how = model, code, method, x, b, beside, rows, points
+            values = _by_step(*how) if memory is None else _by_unit(*how, memory)
             total = float(values.sum() if memory is None else values[-1].sum())
             if not promised:
                 break
@@ -161,14 +157,7 @@ def logits_at(model: Network, x: Tensor, positions: Tensor, *given: Tensor) -> T
 
 
 def _by_step(
-    model: Network,
-    code: int,
-    method: Method,
-    x: Tensor,
-    b: Tensor,
-    beside: tuple[Tensor, ...],
-    rows: int,
-    points: int,
+    model: Network, code: int, method: Method, x: Tensor, b: Tensor, beside: tuple[Tensor, ...], rows: int, points: int
 ) -> Tensor:
     """[T], of x and b [1, T, features]."""
     from captum import attr  # here, as every other probe goes without it
@@ -177,8 +166,7 @@ def _by_step(
     asked: dict[str, Any] = {"target": code, "additional_forward_args": beside}
     values: Tensor
     if method == "saliency":
-        values = attr.Saliency(logits).attribute(x.requires_grad_(), abs=False, **asked)
-        return values[0].norm(dim=-1)  # type: ignore[no-any-return]
+        return attr.Saliency(logits).attribute(x.requires_grad_(), abs=False, **asked)[0].norm(dim=-1)  # type: ignore[no-any-return]
     if method == "input_x_gradient":
         values = attr.InputXGradient(logits).attribute(x.requires_grad_(), **asked)
     elif method == "integrated_gradients":
@@ -226,13 +214,13 @@ def _by_unit(
     method: Method,
     x: Tensor,
     b: Tensor,
-    given: Sequence[Tensor],
+    beside: tuple[Tensor, ...],
     rows: int,
-    memory: str,
     points: int,
+    memory: str,
 ) -> Tensor:
     """[T, units]: the gradient by the state at each step, times nothing, the state, or its change along the path."""
-    if given:
+    if beside[1:]:
         raise UsageError(f"memory: {type(model.recurrent).__name__} is given its boundaries; attribute its symbols")
     reader = Network(model.recurrent, model.readout)  # of vectors
     path = torch.linspace(0, 1, points + 1) if method == "integrated_gradients" else torch.ones(1)

@@ -116,13 +116,7 @@ def refuse_sampling(model: Network) -> None:
 
 
 def _effects(
-    model: Network,
-    text: Text,
-    memories: Sequence[str],
-    moments: Sequence[int],
-    distance: int,
-    other: Text | None,
-    each: bool = False,
+    model: Network, text: Text, memories: Any, moments: Any, distance: int, other: Text | None, each: bool = False
 ) -> list[tuple[np.ndarray, ...]]:
     """Loss intact, loss ablated and divergence [distance, rows] of moments side by side; or, moment by moment, of the
     ablations of `each` unit alone."""
