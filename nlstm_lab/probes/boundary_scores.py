@@ -14,7 +14,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
-from scipy.stats.contingency import crosstab
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
+from scipy.stats import entropy
+from scipy.stats.contingency import crosstab, expected_freq
 
 from nlstm_lab.datasets import Excerpt, Lines
 from nlstm_lab.datasets.text import WORD, NestedLanguage
@@ -56,18 +59,9 @@ def matched(predicted: Flags, true: Flags, within: Window = (0, 0)) -> int:
         raise UsageError(f"boundaries of {len(predicted)} steps cannot be judged against a truth of {len(true)} steps")
     if within == (0, 0):
         return int((predicted & true).sum())
-    here, there = np.flatnonzero(predicted).tolist(), np.flatnonzero(true).tolist()
-    before, after = within
-    hits = i = j = 0
-    while i < len(here) and j < len(there):
-        late = here[i] - there[j]
-        if -before <= late <= after:
-            hits, i, j = hits + 1, i + 1, j + 1
-        elif late < 0:
-            i += 1
-        else:
-            j += 1
-    return hits
+    late = np.flatnonzero(predicted)[:, None] - np.flatnonzero(true)
+    possible = csr_array((-within[0] <= late) & (late <= within[1]))
+    return int((maximum_bipartite_matching(possible) >= 0).sum())
 
 
 def text_truths(symbols: Sequence[str]) -> dict[str, Flags]:
@@ -140,10 +134,8 @@ def judged(readings: Readings, truths: Truths, windows: Mapping[str, Window] = W
 
 def mutual_information(one: NDArray[Any], other: NDArray[Any]) -> float:
     """How many bits two series of labels tell of each other, step by step: their plug-in mutual information."""
-    joint = crosstab(one, other).count / len(one)
-    apart = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
-    there = joint > 0
-    return float((joint[there] * np.log2(joint[there] / apart[there])).sum())
+    joint = crosstab(one, other).count
+    return float(entropy(joint, expected_freq(joint), base=2, axis=None))
 
 
 def beyond_symbol(readings: Readings, true: Flags, seed: int = 0) -> tuple[float, float]:
@@ -260,10 +252,9 @@ def flush_effects(model: Network, text: str | Excerpt) -> pd.DataFrame:
         1. UsageError where no step function decides on boundaries, or the text is too short.
     """
     words: str = read(text)
-    data = boundaries(model, words)
+    data, codes = boundaries(model, words), encode_symbols(model, words)
     if data.attrs["boundary"] != "step":
         raise UsageError(f"a step function must decide on a withheld FLUSH; here it is {data.attrs['boundary']}")
-    codes = encode_symbols(model, words)
     if len(codes) < DISTANCE + 3:
         raise UsageError(f"the text must have {DISTANCE + 3} characters or more, not {len(codes)}")
     frames = []

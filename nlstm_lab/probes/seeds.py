@@ -7,7 +7,7 @@ import copy
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -100,7 +100,7 @@ def gather(
     return pd.concat(frames, ignore_index=True)
 
 
-def intervals(frame: pd.DataFrame, column: str, by: Iterable[str]) -> pd.DataFrame:
+def intervals(frame: pd.DataFrame, column: str, by: Sequence[str]) -> pd.DataFrame:
     """Take the mean over seeds of a column and its t interval, for each group.
 
     Args:
@@ -115,12 +115,9 @@ def intervals(frame: pd.DataFrame, column: str, by: Iterable[str]) -> pd.DataFra
     >>> intervals(values, "lag", by=["memory"]).round(2).to_dict("records")
     [{'memory': 'inner', 'mean': 2.5, 'low': 1.26, 'high': 3.74, 'n': 3}]
     """
-    rows, by = [], list(by)
-    for key, group in frame.groupby(by, sort=False, dropna=False):
-        about = dict(zip(by, key, strict=True))
-        values = _of_seeds(group, column, about)
-        rows.append(about | t_interval(values.values())._asdict() | {"n": len(values)})
-    return pd.DataFrame(rows)
+    groups = [(dict(zip(by, key, strict=True)), group) for key, group in frame.groupby([*by], sort=False, dropna=False)]
+    each = [(about, _of_seeds(group, column, about).values()) for about, group in groups]
+    return pd.DataFrame([about | t_interval(values)._asdict() | {"n": len(values)} for about, values in each])
 
 
 def comparisons(
@@ -158,9 +155,7 @@ def comparisons(
 def _compared(frame: pd.DataFrame, column: str, *described: Mapping[str, Any]) -> Compared:
     values, networks = [], []
     for side in described:
-        rows = frame
-        for name, value in side.items():
-            rows = rows[rows[name] == value]
+        rows = frame[(frame[[*side]] == pd.Series(side, dtype=object)).all(axis=1)]
         values.append(_of_seeds(rows, column, side))
         untrained = rows.get("condition", pd.Series("", rows.index)) == "untrained"
         columns = rows[[name for name in NETWORK if name in rows]].assign(untrained=untrained)

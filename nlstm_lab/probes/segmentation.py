@@ -206,13 +206,11 @@ def updates(model: Network, data: xr.Dataset) -> pd.DataFrame:
     table = []
     for k, cell in enumerate(model.recurrent.cells):
         assert isinstance(cell, MultiscaleCell)
-        operation = data["operation"].values[:, k]
-        acts, flushed = operation != OPERATIONS.index("COPY"), operation == OPERATIONS.index("FLUSH")
-        heard = int(acts.sum()) if k == 0 else int((data["z"].values[:, k - 1] > 0).sum())
-        rows, units = cell.weight_hh.shape
-        below, own = cell.weight_ih.numel(), cell.weight_hh.numel()
-        above = 0 if cell.weight_th is None else cell.weight_th.numel()
-        steps, number, anew = len(operation), int(acts.sum()), int(flushed.sum())
+        operation, (rows, units) = data["operation"].values[:, k], cell.weight_hh.shape
+        acts, steps = operation != Operation.COPY, len(operation)
+        number, anew = int(acts.sum()), int((operation == Operation.FLUSH).sum())
+        heard = number if k == 0 else int((data["z"].values[:, k - 1] > 0).sum())
+        below, own, above = (0 if w is None else w.numel() for w in (cell.weight_ih, cell.weight_hh, cell.weight_th))
         # where boundaries are given, a new segment has h of the layer above in the place of its own
         kept = number - (anew if data.attrs["boundary"] == "given" else 0)
         stands = int((acts[:-1] & ~acts[1:]).sum()) * (rows - 4 * units) * units  # of a new h, at its first COPY
