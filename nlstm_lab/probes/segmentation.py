@@ -14,8 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from nlstm_lab.cells.fast import sparse
 from nlstm_lab.cells.hierarchical import HierarchicalRNN, MultiscaleCell
-from nlstm_lab.cells.hmlstm import HMLSTM, Boundary, HMLSTMCell, Operation
-from nlstm_lab.cells.recurrent import Recurrent
+from nlstm_lab.cells.hmlstm import HMLSTM, Operation
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
@@ -32,7 +31,6 @@ def boundaries(
     text: Text | Excerpt,
     *,
     threshold: float | None = None,
-    slope: float | None = None,
     run: str = "",
     watch: Callable[[float], None] | None = None,
 ) -> xr.Dataset:
@@ -41,7 +39,6 @@ def boundaries(
     Args:
         text: Characters, codes [T], points of the pen [T, 3], or an excerpt, which is read from a record.
         threshold: A number lets z be z~ > threshold (equation 9) however it was trained; None reads as it was trained.
-        slope: Of the hard sigmoid, instead of the network's own.
         watch: Called with the share that is read, now and then; may raise to end the reading.
 
     Returns:
@@ -50,7 +47,7 @@ def boundaries(
         the detector's value before the threshold; `operation`, codes of `OPERATIONS`; `norm`, the Euclidean norm of h;
         and (time) `surprise`: -log2 p of what was read, in bits (of the density, for points), NaN at the first step
         and where the network predicts something else. Attributes: `described`. UsageError where the network has no
-        detectors or cannot read the text, the threshold is outside (0, 1), or the slope is not positive.
+        detectors or cannot read the text, or the threshold is outside (0, 1).
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_hmlstm_step", scale="small").model()
@@ -58,22 +55,21 @@ def boundaries(
     >>> dict(values.z.sizes), values.attrs["boundary"]
     ({'time': 39, 'layer': 3}, 'step')
     """
-    if isinstance(text, Excerpt) and threshold is slope is None:  # known by its place: the record holds its symbols
+    if isinstance(text, Excerpt) and threshold is None:  # known by its place: the record holds its symbols
         table = ensure("boundaries", lambda: rows_of(boundaries(model, text.read())), weights=model, text=str(text))
-        return from_rows(table, described(model, None, None, run or model.name))
-    return together(model, [read(text)], threshold, slope, run, watch)[0]
+        return from_rows(table, described(model, None, run or model.name))
+    return together(model, [read(text)], threshold, run, watch)[0]
 
 
 def together(
     model: Network,
     texts: Sequence[Text],
     threshold: float | None = None,
-    slope: float | None = None,
     run: str = "",
     watch: Callable[[float], None] | None = None,
 ) -> list[xr.Dataset]:
     """`boundaries` of several texts of any lengths, read side by side, each from a zero state."""
-    attributes = described(model, threshold, slope, run)
+    attributes = described(model, threshold, run)
     model.require_weights()
     coded = [encode(model, text) for text in texts]
     codes = pad_sequence(coded)  # what is read behind a text's end is left out again
@@ -82,7 +78,7 @@ def together(
     vectors = codes.is_floating_point() and model.density is None
     foretells = model.density is not None or (not vectors and predicts_symbols(model))
     state, nats = None, [torch.full((1, len(coded)), float("nan"))]
-    with _set(model, threshold, slope), reading(model):
+    with _set(model, threshold), reading(model):
         for start in range(0, len(codes), size):
             if watch is not None:
                 watch(start / len(codes))
@@ -122,47 +118,37 @@ def _read(model: Network, x: Tensor, state: Any) -> tuple[Tensor, Any, dict[str,
     return output, state, {name: torch.stack([_of_layer(name, record) for record in records], 1) for name in LAYERWISE}
 
 
-def described(model: Network, threshold: float | None, slope: float | None, run: str) -> dict[str, Any]:
+def described(model: Network, threshold: float | None, run: str) -> dict[str, Any]:
     """The attributes of such a dataset: model, run, hidden_size, boundary ("step", "sample", "soft" or "given"),
     threshold and slope (None where given); UsageError as `boundaries` raises it."""
     unit, named = model.recurrent, model.name or "this network"
     if threshold is not None and not 0 < threshold < 1:
         raise UsageError(f"the threshold of z must lie between 0 and 1, both excluded, not at {threshold}")
-    if slope is not None and not (slope > 0 and math.isfinite(slope)):
-        raise UsageError(f"the slope of the hard sigmoid must be a positive number, not {slope}")
     if not isinstance(unit, HMLSTM | HierarchicalRNN) or unit.num_layers < 2:
         raise UsageError(f"{named} has no boundaries: choose an HM-LSTM or a hierarchical RNN of two layers at least")
     attributes = {"model": model.name, "run": run, "hidden_size": unit.hidden_size}
     if isinstance(unit, HierarchicalRNN):
-        if threshold is not None or slope is not None:
-            raise UsageError(f"{named} has no detectors, its boundaries are given: it takes no threshold and no slope")
+        if threshold is not None:
+            raise UsageError(f"{named} has no detectors, its boundaries are given: it takes no threshold")
         return attributes | {"boundary": "given", "threshold": None, "slope": None}
-    cell = _cells(unit)[0]
-    attributes |= {"boundary": cell.boundary, "threshold": cell.threshold}
-    attributes |= {} if threshold is None else {"boundary": "step", "threshold": threshold}
-    own = None if model.missing_weights else unit.slope
-    return attributes | {"slope": own if slope is None else slope}
-
-
-def _cells(unit: Recurrent) -> list[HMLSTMCell]:
-    return [cell for cell in unit.cells if isinstance(cell, HMLSTMCell)]
+    cell: Any = unit.cells[0]
+    decided = {"boundary": cell.boundary, "threshold": cell.threshold}
+    decided = decided if threshold is None else {"boundary": "step", "threshold": threshold}
+    return attributes | decided | {"slope": None if model.missing_weights else unit.slope}
 
 
 @contextmanager
-def _set(model: Network, threshold: float | None, slope: float | None) -> Iterator[None]:
-    """Another threshold and slope for a while."""
-    unit, cells = model.recurrent, _cells(model.recurrent)  # none where boundaries are given
-    kept: list[tuple[Boundary, float, Tensor]] = [(cell.boundary, cell.threshold, cell.slope) for cell in cells]
+def _set(model: Network, threshold: float | None) -> Iterator[None]:
+    """Another threshold for a while."""
+    cells: list[Any] = [] if threshold is None else model.recurrent.cells
+    kept = [(cell.boundary, cell.threshold) for cell in cells]
     try:
-        if slope is not None and isinstance(unit, HMLSTM):
-            unit.slope = slope
         for cell in cells:
-            if threshold is not None:
-                cell.boundary, cell.threshold = "step", threshold
+            cell.boundary, cell.threshold = "step", threshold
         yield
     finally:
         for cell, own in zip(cells, kept, strict=True):
-            cell.boundary, cell.threshold, cell.slope = own
+            cell.boundary, cell.threshold = own
 
 
 def _of_layer(name: str, layer: dict[str, Tensor]) -> Tensor:

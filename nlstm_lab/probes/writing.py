@@ -106,7 +106,7 @@ def written(model: Network, lines: Lines) -> xr.Dataset:
         return rows_of(boundaries(model, points)).assign(**pen(points))
 
     table = ensure("written", measure, weights=model, text=str(lines))
-    reading = from_rows(table, described(model, None, None, model.name))
+    reading = from_rows(table, described(model, None, model.name))
     return reading.assign({name: ("time", table[name]) for name in ("x", "y", "lifted")})
 
 

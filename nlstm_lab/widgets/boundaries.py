@@ -63,7 +63,7 @@ class BoundaryExplorer(ReadingWidget):
         text, notice = leniently(vocabulary_of(network), given["text"], LONGEST)
         chosen = {name: given[name] for name in self.inputs}
         data = self._read(**chosen, watch=lambda share: step(share, "the network reads the text"))
-        trained = described(network, None, None, data.attrs["run"])
+        trained = described(network, None, data.attrs["run"])
         return {"reading": plain(data), "trained": trained, "notice": notice, **clamped(self, at=len(text) - 1)}
 
     def _read(self, run: str, text: str, **how: Any) -> xr.Dataset:

@@ -137,8 +137,6 @@ REFUSED = [
     (boundaries, {"threshold": 0.0}, "threshold"),
     (boundaries, {"threshold": 1.0}, "threshold"),
     (boundaries, {"threshold": NAN}, "threshold"),
-    (boundaries, {"slope": 0.0}, "slope"),
-    (boundaries, {"slope": INFINITE}, "slope"),
     (boundaries, {"kind": NestedLSTM}, "boundaries"),
     (boundaries, {"num_layers": 1}, "layer"),
     (boundaries, {"text": ""}, "empty"),

@@ -47,11 +47,10 @@ def test_a_setting_is_a_reading_of_its_own_and_as_trained_comes_back(network):
 @pytest.mark.parametrize(("threshold", "slope"), [(0.6, 2.0), (0.45, 0.5), (0.5, 3.0)])
 def test_only_where_the_preactivation_is_cut_counts(network, threshold, slope):
     """What the widget tells: z = 1 where s > (2 threshold - 1) / slope."""
-    same = ((2 * threshold - 1) / slope + 1) / 2
-    moved, equal = (
-        boundaries(network, TEXT * 4, threshold=threshold, slope=slope),
-        boundaries(network, TEXT * 4, threshold=same, slope=1.0),
-    )
+    steeper = copy.deepcopy(network)
+    steeper.recurrent.slope = slope
+    moved = boundaries(steeper, TEXT * 4, threshold=threshold)
+    equal = boundaries(network, TEXT * 4, threshold=((2 * threshold - 1) / slope + 1) / 2)
     for name in ("z", "operation", "norm"):
         np.testing.assert_array_equal(moved[name], equal[name])
 
