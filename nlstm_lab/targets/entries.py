@@ -172,12 +172,12 @@ class Place(Entry):
                 printed = [Decimal(row.as_printed) for row in pair if row and row.as_printed]
                 margin = printed[0] - printed[1] if len(printed) == 2 else Decimal("nan")
                 margin = margin if metric in HIGHER_IS_BETTER else -margin
-                where: Any = {"document": self.document, "place": self.name, "where": self.where, "kind": "ordering"}
-                where |= {"metric": metric, "split": split, "better": better, "worse": worse, "own": self.ours}
-                anchor, subject = split in (said.splits or self.splits), " better than ".join(labels)
-                row = Row(**where, anchor=anchor, subject=subject, says=said.says, note=said.note)
-                as_printed = "" if margin.is_nan() else str(margin)
-                orderings.append(replace(row, printed=float(margin), as_printed=as_printed))
+                orderings.append(Row(
+                    self.document, self.name, self.where, "ordering", anchor=split in (said.splits or self.splits),
+                    own=self.ours, subject=" better than ".join(labels), says=said.says, note=said.note, metric=metric,
+                    split=split, printed=float(margin), as_printed="" if margin.is_nan() else str(margin),
+                    better=better, worse=worse,
+                ))  # fmt: skip
         return tuple(orderings)
 
 
