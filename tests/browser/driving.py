@@ -244,14 +244,6 @@ class Page:
         picture: bytes = self.widget(number).screenshot(path=SCREENSHOTS / f"{name}.png", animations="disabled")
         return picture
 
-    def show(self, name, number=0):
-        """A screenshot for a person alone, where SCREENSHOTS=1 asks for it; elsewhere the widget comes to rest."""
-        if ASKED:
-            self.look(name, number)
-        else:
-            self.widget(number)
-            self.still()
-
     def look_around(self, name, widths=(1280, 620), number=0):
         """The widget light and dark, wide and narrow: each another paper or width, and nothing is cut off."""
         seen = set()
@@ -263,5 +255,6 @@ class Page:
                 cut_off = widget.evaluate(CUT_OFF)
                 seen.add(widget.evaluate("(root) => `${getComputedStyle(root).backgroundColor} ${root.clientWidth}`"))
                 assert not cut_off, (width, cut_off)
-                self.show(f"{name}-{'dark' if dark else 'light'}-{width}", number)
+                if ASKED:
+                    self.look(f"{name}-{'dark' if dark else 'light'}-{width}", number)
         assert len(seen) == 2 * len(widths)
