@@ -3,8 +3,6 @@
 import json
 import shlex
 import subprocess
-import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -317,11 +315,3 @@ def test_what_is_not_run_is_listed_with_its_command():
     assert runs.outlook("ptb_char_nlstm", "small", seeds=(0,)).empty
     assert len(runs.outlook("ptb_char_nlstm", "smoke", seeds=(0,))) == 1  # recorded at another scale
     assert runs.outlook("autocomplete_nlstm_two_passes", "small", seeds=(0,)).empty  # has no such scale
-
-
-def test_a_notebook_is_warned_of_a_training_of_hours(runs_folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ipykernel", SimpleNamespace())
-    monkeypatch.setattr(attempt, "_train", lambda *_: None)
-    said = "nlstm-lab train ptb_char_nlstm --scale paper --seed 9"
-    with pytest.warns(UserWarning, match=said), pytest.raises(MissingRun):
-        runs.ensure("ptb_char_nlstm", 9, "paper", device="cpu")

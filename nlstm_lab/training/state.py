@@ -99,11 +99,9 @@ def load(path: Path) -> dict[str, Any] | None:
         return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)  # type: ignore[no-any-return]
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise LabError(f"cannot read the checkpoint {path} ({paths.reason(error)})") from error
     except Exception as error:  # torch raises whatever its reader meets
         reason = str(error).partition("\n")[0]
-        raise LabError(f"the checkpoint {path} is damaged ({reason}): move it away to begin anew") from error
+        raise LabError(f"the checkpoint {path} cannot be read ({reason}): move it away to begin anew") from error
 
 
 def peek(path: Path) -> Progress | None:

@@ -88,7 +88,7 @@ def test_a_damaged_checkpoint_is_refused_and_stays(finished, monkeypatch):
     monkeypatch.setattr(training.TrainingConfig, "step", None)  # nothing is trained
     for damaged in (content[: len(content) // 2], b"", b"hello", bytes(flipped)):
         finished.write_bytes(damaged)
-        with pytest.raises(LabError, match=r"checkpoint\.pt is damaged.*move it away"):
+        with pytest.raises(LabError, match=r"checkpoint\.pt cannot be read.*move it away"):
             fit(finished)
         assert finished.read_bytes() == damaged
 
