@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import numpy as np
 import pandas as pd
 from safetensors import SafetensorError
 from safetensors.torch import load_file
@@ -98,7 +97,7 @@ def command(experiment: Experiment, seed: int) -> str:
 
 def check_seed(seed: Any) -> int:
     """A seed as a plain number; UsageError: it is no whole number from 0 to 2^63."""
-    if isinstance(seed, bool | np.bool_) or not isinstance(seed, Integral) or not 0 <= int(seed) <= 2**63:
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= int(seed) <= 2**63:
         raise UsageError(f"seed must be a whole number from 0 to 2^63, not {seed!r}")
     return int(seed)
 

@@ -19,14 +19,7 @@ from nlstm_lab.errors import Interrupted, LabError, TrainingFailed, UsageError
 from nlstm_lab.models import Network, metrics
 from nlstm_lab.training.liveness import shares
 from nlstm_lab.training.state import FORMAT, NOTHING, Progress, kept, listening, load, machine, save
-from nlstm_lab.training.updating import (
-    COMPILED_FROM,
-    TrainingConfig,
-    Updater,
-    device_faults,
-    find_device,
-    make_capturable,
-)
+from nlstm_lab.training.updating import TrainingConfig, Updater, device_faults, find_device, make_capturable
 
 # Updates of the first epoch after which the loss so far and the share of dead memory cells are logged: the inner
 # memory of a Nested LSTM can die within ten updates (notebook 93), so they lie close together at the start.
@@ -80,9 +73,7 @@ class _Trainer:
         if (here := machine()) not in self.progress.machines:
             self.progress.machines.append(here)
         self.progress.updates = config.epochs * (config.updates_per_epoch or task.updates_per_epoch)
-        self.updater = Updater(
-            network, config, self.optimizer, self.device, setup["precision"], self.progress.updates >= COMPILED_FROM
-        )
+        self.updater = Updater(network, config, self.optimizer, self.device, setup["precision"], self.progress.updates)
 
     def restore(self, saved: dict[str, Any], file: Path) -> None:
         """Go on from what `file` holds; UsageError: it is of another training, network or version."""

@@ -149,7 +149,7 @@ class Updater:
     optimizer: torch.optim.Optimizer
     device: torch.device
     precision: Precision
-    compiles: bool
+    updates: int  # in all
     capture: Capture | None = None
     constants: Any = None  # what the graphs hold as it was
     graphs: dict[Any, tuple[Batch, Any, Callable[[], Updated]]] = field(default_factory=dict)
@@ -186,7 +186,7 @@ class Updater:
     def make(self, batch: Batch, state: Any, update: int, epoch: int) -> Updated:
         """Make the update, from a batch on the device."""
         lengths = self.config.lengths_at(epoch)
-        with cells.precision(self.precision), compiled(self.compiles):
+        with cells.precision(self.precision), compiled(self.updates >= COMPILED_FROM):
             if lengths:
                 hidden, after, z, z_tilde = self.network.read_boundaries(batch.inputs, state)
             else:

@@ -47,7 +47,7 @@ def trained(unit, batches, config, capture=None):
     """The weights after an update with each batch, in epochs of twelve, and what each gave."""
     net = network(unit)
     optimizer = config.make_optimizer(net)
-    updater = Updater(net, config, optimizer, CPU, "fp32", False, capture)
+    updater = Updater(net, config, optimizer, CPU, "fp32", 1, capture)
     torch.manual_seed(0)
     state, outcome = None, []
     for update, batch in enumerate(batches):
@@ -95,7 +95,7 @@ def test_what_an_update_gave_is_not_written_over_by_the_next():
         """As a graph does: every replay writes into the same tensors."""
         return lambda: (lambda outcome, after: (buffer.copy_(outcome), after))(*make())
 
-    updater = Updater(net, ADAM, ADAM.make_optimizer(net), CPU, "fp32", False, capture)
+    updater = Updater(net, ADAM, ADAM.make_optimizer(net), CPU, "fp32", 1, capture)
     outcome = [updater(batch, None, k, 0)[0] for k, batch in enumerate(BLOCKS[:3] * 4)]
     assert len({float(one[0]) for one in outcome}) == len(outcome)
 
@@ -117,7 +117,7 @@ class Synchronizations(TorchDispatchMode):
 @pytest.mark.parametrize("clip", ["gradient", "update"])
 def test_no_update_waits_for_the_device(unit, clip):
     net, config = network(unit), replace(ADAM, optimizer="rmsprop", clip=clip)  # Adam's fused step is one operation
-    updater, state = Updater(net, config, config.make_optimizer(net), CPU, "fp32", False), None
+    updater, state = Updater(net, config, config.make_optimizer(net), CPU, "fp32", 1), None
     with Synchronizations() as watched:
         for update, batch in enumerate(STREAMS[:3]):
             _, state = updater(batch, state, update, 0)
@@ -130,7 +130,7 @@ def test_a_checkpoint_of_a_gpu_goes_on_on_a_cpu_and_the_other_way(optimizer):
     config, gpu = replace(ADAM, optimizer=optimizer), torch.device("cuda")
     net = network("nlstm")
     first = config.make_optimizer(net)
-    Updater(net, config, first, CPU, "fp32", False)(BLOCKS[0], None, 0, 0)
+    Updater(net, config, first, CPU, "fp32", 1)(BLOCKS[0], None, 0, 0)
     saved = copy.deepcopy(first.state_dict())
     make_capturable(saved["param_groups"], gpu)
     assert all(group.get("capturable", True) for group in saved["param_groups"])
@@ -141,5 +141,5 @@ def test_a_checkpoint_of_a_gpu_goes_on_on_a_cpu_and_the_other_way(optimizer):
     second.load_state_dict(saved)
     assert not any(group.get("capturable") for group in second.param_groups)
     for one, optimizer_of in ((net, first), (other, second)):
-        Updater(one, config, optimizer_of, CPU, "fp32", False)(BLOCKS[1], None, 1, 0)
+        Updater(one, config, optimizer_of, CPU, "fp32", 1)(BLOCKS[1], None, 1, 0)
     assert all(map(torch.equal, net.state_dict().values(), other.state_dict().values()))
