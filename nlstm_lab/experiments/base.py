@@ -166,7 +166,7 @@ def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
             return replace(experiment, name=name, **{section: replace(config, **{flag: value})})
     model = experiment.model
     if (recurrent := CELL_TYPES.get(model.cell_type)) is None:
-        raise UsageError(f"{model.cell_type!r} is no cell type here: import it by lab.models.cell_type('module:Class')")
+        raise UsageError(f"{model.cell_type!r} is none of {', '.join(CELL_TYPES)}, nor imported by models.cell_type")
     signatures = map(inspect.signature, (recurrent, recurrent.cell_class))
     accepted = {"initialization"}.union(*(signature.parameters for signature in signatures))
     if flag not in accepted:
