@@ -101,9 +101,7 @@ def lines(
             mean = np.exp(np.log(wide).mean(axis=1)) if log else wide.mean(axis=1)
             panel.plot(mean[wide.bfill().notna().all(axis=1)], linewidth=1.4, zorder=3, **style)
         panel.grid(axis="both")
-    handles = [Line2D([], [], label=_label(name, labels), **_style(name)) for name in in_order(frame[hue])]
-    columns = min(4 if figure.get_figwidth() > 5 else 2, len(handles))
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns)
+    _legend(figure, in_order(frame[hue]), labels)
     return attach(figure, _drawn(frame, row, col, hue, "seed", x, y)), axes
 
 
@@ -113,6 +111,7 @@ def points(
     x: str,
     y: str,
     *,
+    hue: str | None = None,
     row: str | None = None,
     col: str | None = None,
     width: float | str = COLUMN,
@@ -125,27 +124,30 @@ def points(
     Args:
         frame: One row a seed's value, with a column `seed`.
         x: The column of the values.
-        y: The column of names, listed from the top in the order in which they come, each in its colour.
+        y: The column of names, listed from the top in the order in which they come.
+        hue: The column that tells dots on a line apart, by model or memory; None for the colour of `y`.
         row, col, width, labels, share: As of `lines`, which says what comes back, and what is refused.
         height: Inches, of one panel; None for what its names need.
     """
-    names = list(dict.fromkeys(frame[y].astype(str)))
+    names, hues = list(dict.fromkeys(frame[y].astype(str))), in_order(frame[hue]) if hue else [""]
     tall = 0.35 + 0.17 * len(names) if height is None else height
     figure, axes, panels = _facets(frame, row, col, width, tall, labels, {"sharey": True, **share})
     for panel, here in panels:
         # a line without points, beyond its axes, would have no place in the layout
-        for level, name in enumerate(names):
-            if (values := here.loc[here[y].astype(str) == name, x].dropna()).empty:
-                continue
+        of: Any = here.dropna(subset=[x]).groupby([here[y].astype(str), here[hue or y].astype(str)], sort=False)[x]
+        for (name, shade), values in of:
+            level = names.index(name) + (0.6 * ((hues.index(shade) + 0.5) / len(hues) - 0.5) if hue else 0)
             how: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 2.6, "zorder": 4, "clip_on": False}
-            bar, colour = t_interval(values)[1:], look(name).colour
+            bar, colour = t_interval(values)[1:], look(shade).colour
             panel.plot(bar, [level] * 2, color=colour, linewidth=1.2, solid_capstyle="butt", zorder=3)
             panel.plot(values, [level] * len(values), color=colour, **how)
         panel.set_yticks(range(len(names)), [_label(name, labels) for name in names])
         panel.set_ylim(len(names) - 0.5, -0.5)
         panel.tick_params(axis="y", length=0)
         panel.grid(axis="x")
-    return attach(figure, _drawn(frame, row, col, y, "seed", x)), axes
+    if hue:
+        _legend(figure, hues, labels)
+    return attach(figure, _drawn(frame, row, col, y, hue, "seed", x)), axes
 
 
 def _facets(
@@ -183,6 +185,12 @@ def _label(name: str, labels: Mapping[str, str] | None) -> str:
 def _drawn(frame: pd.DataFrame, *columns: str | None) -> pd.DataFrame:
     """The columns that a figure shows, each once."""
     return frame[list(dict.fromkeys(name for name in columns if name is not None and name in frame))]
+
+
+def _legend(figure: Figure, names: list[str], labels: Mapping[str, str] | None) -> None:
+    handles = [Line2D([], [], label=_label(name, labels), **_style(name)) for name in names]
+    columns = min(4 if figure.get_figwidth() > 5 else 2, len(handles))
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns)
 
 
 def _style(name: str) -> dict[str, Any]:

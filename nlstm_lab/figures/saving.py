@@ -32,7 +32,6 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.figures import style
 
 FORMATS = ("pdf", "svg", "png")
-FINE = 300  # dots an inch of what is a picture within a pdf or svg: thousands of marks
 DIGITS = 7  # of a number from a record
 LONG = 1000  # rows of a frame from which on its curves are stored with a row each, in a fifth of the space
 CURVES = (("epoch", "value"), ("update", "value"), ("x", "share"))  # columns along a curve, and of its height
@@ -240,7 +239,7 @@ def _write(figure: Figure, target: Path, record: dict[str, Any]) -> None:
     with style.context():
         for suffix in FORMATS:
             drawn = io.BytesIO()
-            figure.savefig(drawn, format=suffix, dpi=None if suffix == "png" else FINE, metadata=metadata[suffix])
+            figure.savefig(drawn, format=suffix, metadata=metadata[suffix])
             contents[suffix] = {"png": _of_few_colors, "svg": _of_short_numbers}.get(suffix, io.BytesIO.getvalue)(drawn)
     for suffix, content in contents.items():
         paths.write(target.with_suffix(f".{suffix}"), content)
