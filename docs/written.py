@@ -89,7 +89,8 @@ def believe(place: str = "FINDINGS.md#{anchor}") -> str:
 
 def results() -> str:
     """The README's table: each printed table, what we measured of its claim, and the command that reproduces it."""
-    lines = ["| table | its claim | measured | seeds | verdict | trained by `nlstm-lab` |", "|---|---|---|---|---|---|"]
+    columns = ["table", "its claim", "measured", "seeds", "verdict", "trained by `.venv/bin/nlstm-lab`"]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for table, claim, place, split, unit, pattern in RESULTS:
         target, _, which = place.partition("#")
         rows = numbers.of(target)
@@ -102,7 +103,8 @@ def results() -> str:
             wide = least["high"] - least["low"]
             digits = 0 if wide > 10 else 2 if wide > 0.1 else 3
             measured = numbers.ci(numbers.Interval(least["ours"], least["low"], least["high"]), digits)
-            measured = f"{measured} {unit}, {least['scale']} scale"
+            against = f" against {least['subject'].partition(' better than ')[2]}" if len(rows) > 1 else ""
+            measured = f"{measured} {unit}{against}, {least['scale']} scale"
             command = f"`sweep '{pattern}' --scale {least['scale']} --seeds 0-{int(least['seeds']) - 1}`"
         verdicts = set(rows["verdict"])
         verdict = verdicts.pop() if len(verdicts) == 1 else "mixed"
