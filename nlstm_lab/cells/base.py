@@ -162,6 +162,10 @@ class Cell(Module, ABC):
         """A tensor on the device and of the type of the parameters."""
         return next(self.parameters(), torch.empty(0))
 
+    def layer_norm(self, size: int, bias: bool = True) -> nn.LayerNorm:
+        """A layer normalization on the device and of the type of the parameters."""
+        return nn.LayerNorm(size, bias=bias, device=self.like.device, dtype=self.like.dtype)
+
     def initial_state(self, batch_size: int) -> State:
         """Make a flat state of zeros, or of what is learned, on the device and in the type of the parameters."""
         if self.initial is not None:

@@ -141,8 +141,8 @@ class LayerNormLSTMCell(GatedCell):
         self, input_size: int, hidden_size: int, bias: bool = True, *, forget_bias: float = 1.0, **options: Any
     ) -> None:
         super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **options)
-        self.norm, self.norm_ih = (nn.LayerNorm(4 * hidden_size, bias=False).to(self.like) for _ in range(2))
-        self.norm_c = nn.LayerNorm(hidden_size).to(self.like)
+        self.norm, self.norm_ih = (self.layer_norm(4 * hidden_size, bias=False) for _ in range(2))
+        self.norm_c = self.layer_norm(hidden_size)
         self.reset_parameters()
 
     def project(self, x: Tensor) -> Tensor:

@@ -153,8 +153,8 @@ class HMLSTMCell(MultiscaleCell):
         own = detect_from == "hidden" and not top
         self.weight_z = nn.Parameter(self.like.new_empty(1, hidden_size)) if own else None
         normed = 4 * hidden_size + (slice_rows if normalize_boundary else 0)
-        self.norm = nn.LayerNorm(normed, bias=False).to(self.like) if layer_norm else None
-        self.norm_c = nn.LayerNorm(hidden_size).to(self.like) if normalize_cell else None
+        self.norm = self.layer_norm(normed, bias=False) if layer_norm else None
+        self.norm_c = self.layer_norm(hidden_size) if normalize_cell else None
         self.register_buffer("slope", self.like.new_ones(()))
         self.slope: Tensor
         self.reset_parameters()

@@ -82,7 +82,7 @@ class GuardedLSTMCell(GatedCell):
         own = {"coupled": ("f", "g", "o"), "refined": ("r", "f", "g", "o")}.get(guard, ("i", "f", "g", "o"))
         super().__init__(input_size, hidden_size, bias, gates=own, gate_bias={"f": forget_bias}, **options)
         self.guard = choice("guard", guard, Guard)
-        self.norm = nn.LayerNorm(hidden_size).to(self.like) if guard == "normalized" else None
+        self.norm = self.layer_norm(hidden_size) if guard == "normalized" else None
         self.reset_parameters()
 
     @torch.no_grad()

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_map_only
 from tqdm.auto import tqdm
 
 from nlstm_lab.cells.fast import Precision
-from nlstm_lab.datasets.base import Batch, Evaluation, Split, Task
+from nlstm_lab.datasets.base import Batch, Evaluation, Mixture, Split, Task
 from nlstm_lab.errors import Interrupted, LabError, TrainingFailed, UsageError
 from nlstm_lab.models import Network, metrics
 from nlstm_lab.training.liveness import shares
@@ -288,9 +288,11 @@ def fit(
     Raises:
         TrainingFailed: A loss or gradient is not finite; the last good checkpoint stays.
         Interrupted: A signal asked to stop.
-        UsageError: The checkpoint is of another training.
+        UsageError: The checkpoint is of another training; `select_by` is "error" where nothing is right or wrong.
         LabError: The checkpoint is damaged, or cannot be written.
     """
+    if config.select_by == "error" and isinstance(task.output, Mixture):
+        raise UsageError("select_by=error needs predictions that are right or wrong, not a density: leave it at loss")
     network.to(find_device(device))
     setup = {"precision": precision, "seed": seed, "data": task.fingerprint, **asdict(config)}
     torch.manual_seed(seed)
