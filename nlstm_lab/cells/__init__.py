@@ -12,8 +12,10 @@ What these arguments mean wherever they are taken:
     input_size, hidden_size, num_layers: Features of x_t or the number of symbols, features of h, and layers.
     bias: Whether the gates have a bias.
     batch_first, dropout, bidirectional, proj_size, all_layers: As in `Recurrent`.
-    options: Of a network: the further arguments of its cell; of a cell: initialization ("nested_lstm", "glorot",
-        "madsen" or "torch", as `cells.base` says), device, dtype, and whether it `takes_input`, a network's.
+    initialization: Of the parameters: "nested_lstm", "glorot", "madsen" or "torch" (`cells.base`).
+    device, dtype: Where the parameters lie, and their type.
+    options: Of a network: the further arguments of its cell; of a cell: initialization, device, dtype, takes_input.
+    takes_input: Whether x_t is the network's input, whose matrix may be initialized otherwise.
     top: Whether no layer is above this one.
 """
 

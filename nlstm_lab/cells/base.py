@@ -163,7 +163,7 @@ class Cell(Module, ABC):
         return next(self.parameters(), torch.empty(0))
 
     def layer_norm(self, size: int, bias: bool = True) -> nn.LayerNorm:
-        """A layer normalization on the device and of the type of the parameters."""
+        """Make a layer normalization of `size` features on the device and in the type of the parameters."""
         return nn.LayerNorm(size, bias=bias, device=self.like.device, dtype=self.like.dtype)
 
     def initial_state(self, batch_size: int) -> State:

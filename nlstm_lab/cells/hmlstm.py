@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlstm_lab.cells import fast
-from nlstm_lab.cells.base import Cache, Hook, State, gates, hooked
+from nlstm_lab.cells.base import Cache, Device, Hook, Initialization, State, gates, hooked
 from nlstm_lab.cells.checks import choice, finite
 from nlstm_lab.cells.hierarchical import Multiscale, MultiscaleCell
 
@@ -239,6 +239,44 @@ class HMLSTM(Multiscale):
     """
 
     cell_class = HMLSTMCell
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        all_layers: bool = False,
+        boundary: Boundary = "step",
+        straight_through: StraightThrough = "clamped",
+        selection: Selection = "arithmetic",
+        detect_from: DetectFrom = "preactivation",
+        detect_on_copy: bool = True,
+        threshold: float = 0.5,
+        layer_norm: bool = False,
+        normalize_boundary: bool = False,
+        normalize_cell: bool = False,
+        gradient_limit: float | None = None,
+        top_down: bool = True,
+        reset: bool = True,
+        detector_scale: float = 1.0,
+        forget_bias: float = 1.0,
+        initialization: Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
+        options: Any = {"initialization": initialization, "device": device, "dtype": dtype, "forget_bias": forget_bias}
+        options |= {"boundary": boundary, "straight_through": straight_through, "selection": selection}
+        options |= {"detect_from": detect_from, "detect_on_copy": detect_on_copy, "threshold": threshold}
+        options |= {"layer_norm": layer_norm, "normalize_boundary": normalize_boundary, "reset": reset}
+        options |= {"normalize_cell": normalize_cell, "gradient_limit": gradient_limit, "top_down": top_down}
+        super().__init__(*torchs, all_layers=all_layers, detector_scale=detector_scale, **options)
 
     def read_boundaries(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Any, Tensor, Tensor]:
         """Read as `forward` does; return output, last state, and every layer's z and z~ [T, num_layers, B], too.

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.base import Cell, GatedCell, Hook, State, gates, hooked
+from nlstm_lab.cells.base import Cell, Device, GatedCell, Hook, Initialization, State, gates, hooked
 from nlstm_lab.cells.checks import choice, finite, positive
 from nlstm_lab.cells.lstm import Guard, GuardedLSTMCell, LSTMCell
 from nlstm_lab.cells.recurrent import Recurrent
@@ -165,3 +165,33 @@ class NestedLSTM(Recurrent):
     """
 
     cell_class = NestedLSTMCell
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        all_layers: bool = False,
+        depth: int = 2,
+        candidate: Candidate = "identity",
+        forget_bias: float = 1.0,
+        inner_forget_bias: float = 1.0,
+        inner_input_bias: float = 0.0,
+        inner_chrono: int | None = None,
+        inner_cell: InnerCell = "lstm",
+        memory: Memory | None = None,
+        initialization: Initialization = "nested_lstm",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        torchs = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
+        options: Any = {"initialization": initialization, "device": device, "dtype": dtype, "forget_bias": forget_bias}
+        options |= {"inner_forget_bias": inner_forget_bias, "inner_input_bias": inner_input_bias}
+        options |= {"inner_chrono": inner_chrono, "inner_cell": inner_cell, "memory": memory}
+        super().__init__(*torchs, all_layers=all_layers, depth=depth, candidate=candidate, **options)
