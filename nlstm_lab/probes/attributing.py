@@ -17,7 +17,7 @@ from nlstm_lab.cells import RNN
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.edits import run
-from nlstm_lab.probes.reading import Text, called, code_of, encode, evaluating, hidden_names, symbols_of
+from nlstm_lab.probes.reading import Text, called, code_of, counted, encode, evaluating, hidden_names, symbols_of
 
 Method = Literal["saliency", "input_x_gradient", "integrated_gradients", "deep_lift", "feature_ablation"]
 BY_UNIT = ("saliency", "input_x_gradient", "integrated_gradients")
@@ -77,8 +77,7 @@ def attribution(
     if method not in methods:
         of = f" of {memory!r}" if memory is not None and method in get_args(Method) else ""
         raise UsageError(f"method{of} must be one of {', '.join(map(repr, methods))}, not {method!r}")
-    if isinstance(points, bool) or not isinstance(points, int) or points < 1:
-        raise UsageError(f"points must be a whole number from 1 on, not {points!r}")
+    points = counted(points, "points")
     if model.readout is None:
         raise UsageError(f"{called(model)} has no readout: hand one to lab.models.wrap")
     codes = encode(model, text)
@@ -133,11 +132,10 @@ def vectors_of(model: Network, codes: Tensor) -> tuple[Tensor, ...]:
 
 
 def _step(model: Network, at: int, length: int) -> int:
-    if isinstance(at, bool) or not isinstance(at, int | np.integer) or not -length <= at < length:
-        raise UsageError(f"at must be a step from 0 to {length - 1}, or from the end -{length} to -1, not {at!r}")
-    if model.per_sequence and at % length != length - 1:
+    step = counted(at, "at", -length, length - 1) % length
+    if model.per_sequence and step != length - 1:
         raise UsageError(f"at must be the last step, -1: {called(model)} predicts once a sequence")
-    return int(at) % length
+    return step
 
 
 def _baseline(model: Network, baseline: Text | None, zeros: Tensor) -> Tensor:

@@ -45,17 +45,24 @@ class PlainEdit:
     value: Any = None
     held: Tensor | None = None
 
+    def __post_init__(self) -> None:
+        if self.kind not in (kinds := ("put", "freeze", "scale")):
+            raise UsageError(f"an edit must be one of 'zero', {', '.join(map(repr, kinds))}, not {self.kind!r}")
+        try:
+            torch.as_tensor(0.0 if self.kind == "freeze" or isinstance(self.value, xr.DataArray) else self.value)
+        except (TypeError, ValueError, RuntimeError):
+            raise UsageError(f"{self.kind} must be given a number or an array of them, not {self.value!r}") from None
+
     def __call__(self, values: Tensor) -> Tensor:
-        if self.kind == "scale":
-            return torch.mul(values, self.value)
         if self.kind == "freeze":
             self.held = values if self.held is None else self.held
             return self.held
         new = torch.as_tensor(self.value, dtype=values.dtype, device=values.device)
         try:
-            return new.expand_as(values)
+            new = new.expand_as(values)
         except RuntimeError:
-            raise UsageError(f"put: {list(new.shape)} does not fit {list(values.shape)}, [texts, units]") from None
+            raise UsageError(f"{self.kind}: {list(new.shape)} does not fit {list(values.shape)}, [B, units]") from None
+        return values * new if self.kind == "scale" else new
 
     def at(self, owner: str, step: int, units: Sequence[int] | None) -> Edit:
         """The same, of a labelled array what it has of this memory or layer, step and units."""
@@ -70,7 +77,7 @@ class PlainEdit:
             raise UsageError(f"put: the array has no {asked}, which is to be replaced") from None
         if set(array.dims) - {"text", "unit"}:
             raise UsageError(f"put: an array has the dimensions memory or layer, time, text and unit, not {array.dims}")
-        return PlainEdit("put", array.transpose("text", "unit", missing_dims="ignore").values)
+        return PlainEdit(self.kind, array.transpose("text", "unit", missing_dims="ignore").values)
 
 
 def put(new: Tensor | xr.DataArray | float) -> Edit:
@@ -104,15 +111,18 @@ def edits_to_json(edits: Edits) -> str:
         edits: As `run` takes them.
 
     Raises:
-        UsageError: An edit is a function of one's own.
+        UsageError: An edit is a function of one's own, or has no JSON.
     """
     written = []
     for where, edit in _pairs(edits):
         name, *place = _parts(where)
         if edit is not zero and not isinstance(edit, PlainEdit):
-            raise UsageError(f"the edit of {name!r} is a function: only zero, put, scale and freeze can be written")
+            raise UsageError(f"the edit of {name!r} must be zero, put, scale or freeze to be written, not {edit!r}")
         written.append([[name, *place], getattr(edit, "kind", "zero"), getattr(edit, "value", None)])
-    return json.dumps(written, default=_plain)
+    try:
+        return json.dumps(written, default=_plain)
+    except (TypeError, ValueError, RuntimeError):
+        raise UsageError("edits must be of plain places, numbers and arrays to be written as JSON") from None
 
 
 def _plain(value: Any) -> Any:
@@ -137,12 +147,21 @@ def edits_from_json(text: str) -> list[tuple[Where, Edit]]:
     Args:
         text: JSON.
     """
-    found = json.loads(text, object_hook=_read)
+    try:
+        found = json.loads(text, object_hook=_read)
+    except (TypeError, ValueError, KeyError):
+        found = None
+    rows = found if isinstance(found, list) else [None]
+    if not all(isinstance(row, list) and len(row) == 3 and isinstance(row[0], list) for row in rows):
+        raise UsageError(f"text must be edits as edits_to_json writes them, not {text!r}"[:200])
     return [(tuple(where), zero if kind == "zero" else PlainEdit(kind, value)) for where, kind, value in found]
 
 
-def _pairs(edits: Edits) -> Iterable[tuple[Where, Edit]]:
-    return edits.items() if isinstance(edits, Mapping) else edits
+def _pairs(edits: Edits) -> list[tuple[Where, Any]]:
+    pairs = list(edits.items() if isinstance(edits, Mapping) else edits if isinstance(edits, Iterable) else [edits])
+    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+        raise UsageError(f"edits must be functions by place, {{where: edit}} or [(where, edit), ...], not {edits!r}")
+    return pairs
 
 
 def _parts(where: Where) -> tuple[str, Any, Any]:
@@ -177,13 +196,10 @@ def _checked(new: Any, old: Tensor, where: str) -> Tensor:
 
 def whole(asked: Any, size: int, message: str, from_end: bool = False) -> list[int]:
     """The numbers below `size` that an int, a slice, a range or a list of ints asks for; None asks for all."""
-    if asked is None or isinstance(asked, slice):
-        found = list(range(size)[asked or slice(None)])
-    else:
-        found = list(asked) if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]
+    asked = range(size)[asked or slice(None)] if asked is None or isinstance(asked, slice) else asked
+    found = list(asked) if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]
     sound = all(isinstance(each, Integral) and not isinstance(each, bool) for each in found)
-    lowest = -size if from_end else 0
-    if not found or not sound or min(found) < lowest or max(found) >= size:
+    if not found or not sound or min(found) < (-size if from_end else 0) or max(found) >= size:
         raise UsageError(f"{message} 0 to {size - 1}, at least one of them, by int, slice or list")
     return [int(each) % size for each in found]
 
@@ -281,8 +297,9 @@ class Plan:
             self.shown = [[*record] for record in model.trace(x)[2]]
         for where, edit in _pairs(edits):
             name, time, units = _parts(where)
-            if not callable(edit):
-                raise UsageError(f"the edit of {name!r} must be a function of values [B, units], not {edit!r}")
+            if not callable(edit) or edit in (put, scale, freeze):
+                ways = "zero, put(...), scale(...), freeze() or a function of values [B, units]"
+                raise UsageError(f"the edit of {name!r} must be {ways}, not {edit!r}")
             edit = replace(edit) if isinstance(edit, PlainEdit) else edit  # nothing is held from an earlier reading
             steps = whole(time, length, f"{name!r} cannot be edited at {time}: the text has the steps", from_end=True)
             if units is not None:
@@ -315,11 +332,8 @@ class Plan:
         owners |= {memory: divmod(k, len(memories) // layers) for k, memory in enumerate(memories)}
         owner = max((each for each in owners if f"{name} ".startswith(f"{each} " if each else "")), key=len, default="")
         layer, depth = owners.get(owner, (0, 0))
-        path, quantity, shown = (
-            "memory." * depth,
-            name[len(owner) :].strip(),
-            self.shown[layer] if owner in owners else [],
-        )
+        path, quantity = "memory." * depth, name[len(owner) :].strip()
+        shown = self.shown[layer] if owner in owners else []
         cell: Any = self.unit.cells[layer]
         for _ in range(depth):
             cell = cell.memory

@@ -6,7 +6,7 @@ patching (Nanda 2023; Syed, Rager and Conmy 2023) is its first-order approximati
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -65,14 +65,14 @@ def patch(
     >>> dict(found.patched.sizes), bool(found.effect.min() > 0.1)
     ({'pair': 2, 'memory': 3, 'time': 3}, True)
     """
-    axes = [axis for axis in AXES if axis in over]
-    if isinstance(over, str) or set(over) - set(AXES):
+    if isinstance(over, str) or not isinstance(over, Collection) or not all(axis in AXES for axis in over):
         raise UsageError(f"over must name some of {', '.join(map(repr, AXES))}, not {over!r}")
+    axes = [axis for axis in AXES if axis in over]
     if model.readout is None:
         raise UsageError(f"{reading.called(model)} has no readout: hand one to lab.models.wrap")
     alone = isinstance(pairs, tuple) and bool(pairs) and not isinstance(pairs[0], tuple | list)
-    if not pairs:
-        raise UsageError("pairs: there is no pair of texts: hand in at least one")
+    if not isinstance(pairs, tuple | list) or not pairs:
+        raise UsageError(f"pairs must be a pair of texts or a list of them, one at least, not {str(pairs)[:60]}")
     several, found = [pairs] if alone else [*pairs], []
     for k, pair in enumerate(tqdm(several, disable=len(several) < 100, leave=False, unit=" pairs")):
         done = None if watch is None else lambda share, k=k: watch((k + share) / len(several))
@@ -103,7 +103,18 @@ def _preference(model: Network, symbols: Sequence[str | int], logits: Tensor) ->
     """The logit of the right symbol less that of the wrong one."""
     asked = zip(("right", "wrong"), symbols, strict=True)
     right, wrong = (reading.code_of(model, symbol, logits.shape[-1], name) for name, symbol in asked)
+    if right == wrong:
+        raise UsageError(f"pairs: right and wrong must be two different symbols, not both {symbols[0]!r}")
     return logits[:, right] - logits[:, wrong]
+
+
+def _measured(metric: Metric, logits: Tensor) -> Tensor:
+    """The metric of logits [n, outputs], [n]; UsageError where it is anything else."""
+    values: Any = metric(logits) if callable(metric) else metric
+    if not isinstance(values, Tensor) or values.shape != logits.shape[:1]:
+        said = list(values.shape) if isinstance(values, Tensor) else type(values).__name__
+        raise UsageError(f"metric must be a function of logits [n, outputs] to a tensor [n], a value a row, not {said}")
+    return values
 
 
 def _of_pair(model: Network, pair: Any, metric: Metric | None, axes: Sequence[str], watch: Any) -> xr.Dataset:
@@ -120,10 +131,10 @@ def _of_pair(model: Network, pair: Any, metric: Metric | None, axes: Sequence[st
             begun = [unit(*model.recurrent_arguments(text[: len(text) - common, None]))[1] for text in texts]
             state = reading.batched(begun)
             logits = _patched_ends(model, state, end, masks, "time" in axes, watch)
+            measured = _measured(metric, logits).double().cpu()
         with torch.enable_grad():
             first = _first_order(model, state, end, metric)
     dims = [axis for axis in shape if axis in axes]  # as they are read
-    measured = metric(logits).detach().double().cpu()
     clean, corrupted = measured[:2].tolist()
     patched = (measured[2:] - corrupted).float().view([shape[axis] for axis in dims])
     data: dict[str, Any] = {"patched": (dims, patched.numpy()), "clean": clean, "corrupted": corrupted}
@@ -178,7 +189,7 @@ def _first_order(model: Network, state: Any, end: Tensor, metric: Metric) -> Ten
         for name, more in zip(every, added[-1].unbind(1), strict=True):
             reading.component(model.recurrent, state, name).add_(more)
         output, state = _step(model, x, state)
-    value = metric(model.readout(output[0])[1:]).sum()
+    value = _measured(metric, model.readout(output[0])[1:]).sum()
     if not value.requires_grad:
         return None
     slopes = torch.stack(torch.autograd.grad(value, added))
@@ -190,9 +201,8 @@ def _shares(data: xr.Dataset, axes: Sequence[str]) -> dict[str, Any]:
     """The share that each patch restores, and its bootstrap interval over pairs."""
     data = data if "pair" in data.dims else data.expand_dims("pair")
     there, size = data["patched"].notnull(), np.abs(data["clean"]) + np.abs(data["corrupted"])
-    summed = [
-        each.transpose("pair", *axes) for each in (data["patched"].fillna(0), there * data["effect"], there * size)
-    ]
+    three = data["patched"].fillna(0), there * data["effect"], there * size
+    summed = [each.transpose("pair", *axes) for each in three]
     parts, pairs = np.stack([each.values.reshape(data.sizes["pair"], -1) for each in summed]), data.sizes["pair"]
 
     def ratio(weights: np.ndarray, part: np.ndarray) -> np.ndarray:

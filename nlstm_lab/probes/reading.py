@@ -1,5 +1,6 @@
 """How every probe reads a text with a network: what it takes, what it is called, and where memories are kept."""
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -159,9 +160,7 @@ def outputs_of(model: Network, size: int) -> Sequence[str]:
 def code_of(model: Network, target: Any, size: int, name: str = "target") -> int:
     """The code of a symbol or word among the `size` things that `model` predicts, by its name or as it is."""
     if isinstance(target, Integral) and not isinstance(target, bool):
-        if not 0 <= (code := int(target)) < size:
-            raise UsageError(f"{name} must be a code from 0 to {size - 1}, not {code}")
-        return code
+        return counted(target, name, 0, size - 1)
     symbols = model.vocabulary.symbols if model.vocabulary is not None and not model.per_sequence else None
     names = symbols if model.words is None else model.words
     if names is None or len(names) != size:
@@ -231,15 +230,22 @@ def words_of(text: str) -> Words:
     return Words(word, start, np.arange(1, len(text) + 1) - start - before)
 
 
+def counted(value: Any, name: str, least: int = 1, most: float = math.inf) -> int:
+    """A whole number within these; UsageError where it is none."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= most:
+        end = "on" if most == math.inf else f"to {most}"
+        raise UsageError(f"{name} must be a whole number from {least} {end}, not {value!r}")
+    return int(value)
+
+
 def skipped(traced: xr.Dataset, burn_in: Any, least: int = 1) -> xr.Dataset:
-    """What is left of a trace behind the first steps; UsageError unless that is at least so many."""
-    length = traced.sizes["time"]
-    if isinstance(burn_in, bool) or not isinstance(burn_in, Integral) or burn_in < 0:
-        raise UsageError(f"burn_in must be a whole number from 0 on, not {burn_in!r}")
-    skip = int(burn_in)
+    """What is left of a trace of one text behind the first steps; UsageError unless that is at least so many."""
+    length, skip = traced.sizes["time"], counted(burn_in, "burn_in", 0)
+    if "text" in traced.dims:
+        raise UsageError("text must be one text, not a list of several: take them one by one")
     if length - skip < least:
-        more = f"a text of {skip + least} steps or more, or a smaller burn_in"
-        raise UsageError(f"burn_in leaves {max(length - skip, 0)} of the text's {length} steps: take {more}")
+        less = ", or a smaller burn_in" if skip else ""
+        raise UsageError(f"the text has {length} steps: {skip + least} or more are needed{less}")
     return traced.isel(time=slice(skip, None))
 
 

@@ -15,8 +15,7 @@ from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.decoding import labels
-from nlstm_lab.probes.edits import whole
-from nlstm_lab.probes.reading import BURN_IN, Text, free_text, hidden_states, memory_states, seen, skipped
+from nlstm_lab.probes.reading import BURN_IN, Text, counted, free_text, hidden_states, memory_states, seen, skipped
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.seeds import shuffled, untrained
 from nlstm_lab.probes.tracing import trace
@@ -116,14 +115,13 @@ def passages(
     (['highest', 'highest', 'lowest', 'lowest'], True)
     """
     traced = trace(model, read(free_text() if text is None else text), predictions=False)
+    skipped(traced, 0, BEFORE + AFTER + 1)
     every = values_of(traced)
     memory = [*every][-1] if memory is None else memory
     hidden = {name: states.values for name, states in hidden_states(traced).items()}
     if memory not in every | hidden:
         raise UsageError(f"memory must be one of {', '.join(map(repr, every | hidden))}, not {memory!r}")
-    (unit,) = whole(unit, traced.sizes["unit"], "unit must be one of")
-    if k < 1 or len(traced.time) < (least := BEFORE + AFTER):
-        raise UsageError(f"k must be 1 or more and the text of {least} steps or more, not {k} and {len(traced.time)}")
+    unit, k = counted(unit, "unit", 0, traced.sizes["unit"] - 1), counted(k, "k")
     values = (every | hidden)[memory][:, unit].astype(np.float64)
     symbols = [str(symbol) for symbol in traced["symbol"].values] if "symbol" in traced.coords else [""] * len(values)
     found = []

@@ -54,8 +54,7 @@ class Completer:
 
         The article's sequences begin with a space: one is put before a text without.
         """
-        if k < 1:
-            raise UsageError(f"k must be a positive number of words, not {k}")
+        k = wording.counted(k, "k")
         if not wording.string(text) or (self.model.words is not None and not text.startswith(" ")):
             text = f" {text}"
         half = wording.LONGEST // 2

@@ -91,6 +91,12 @@ REFUSED = [
     (edit, {"where": ("inner", 3, 1.5)}, "units.*0 to 7"),
     (edit, {"where": ("inner before", 3, ())}, "0 to 7"),
     (edit, {"edit": lambda c: c[:, :3]}, "inner"),
+    (edit, {"edit": probes.freeze}, r"freeze\(\)"),
+    *((lambda network, text, e=e: probes.run(network(), "ab", e), {}, "edits") for e in (5, "h", ["h"], [probes.zero])),
+    *((lambda network, text, e=e: probes.edits_to_json(e), {}, "edits") for e in (None, [(("h", {1}), probes.zero)])),
+    *((lambda network, text, e=e: probes.edits_from_json(e), {}, "to_json") for e in ("{}", "{", "5", None, "[[1]]")),
+    (lambda network, text: probes.edits_from_json('[[["h"], "explode", 1]]'), {}, "'freeze'.*'explode'"),
+    *((lambda network, text, e=e: e[0](e[1]), {}, "number") for e in ((probes.put, "a"), (probes.scale, None))),
     (edit, {"where": "inner before", "edit": lambda c: c.double()}, "float64"),
     (edit, {"where": "outer f", "edit": lambda f: None}, "NoneType"),
     (edit, {"where": "h", "edit": lambda h: h * NAN}, "NaN"),
@@ -105,6 +111,10 @@ REFUSED = [
     (patch, {"over": ("depth",)}, "over .*'memory'"),
     (patch, {"pairs": []}, "pairs"),
     (patch, {"metric": len}, "pairs"),
+    (patch, {"wrong": "a"}, "right and wrong"),
+    (patch, {"pairs": 5}, "pairs"),
+    (patch, {"over": None}, "over"),
+    *((patch, {"pairs": ("abc", "dbc"), "metric": m}, r"metric.*\[n\]") for m in ("x", torch.sum, lambda x: x.numpy())),
     (lambda network, text: probes.patch(Network(network().recurrent, None), ("abc", "dbc", "a", "b")), {}, "readout"),
     (ablated, {"memory": "middle"}, "memory .*'outer', 'inner', 'h', not 'middle'"),
     (ablated, {"memory": []}, "memory"),
@@ -188,6 +198,9 @@ REFUSED = [
     ),
     (lambda network, text: probes.passages(network(LSTM), text, "cell", 8), {}, r"unit.*0 to 7"),
     (lambda network, text: probes.passages(network(LSTM), text, "inner"), {}, r"memory .*'cell'"),
+    *((lambda network, text, k=k: probes.passages(network(), text, k=k), {}, "k must") for k in (0, 1.5, "a")),
+    (lambda network, text: probes.passages(network(), text[:32]), {}, "33"),
+    *((lambda network, text, p=p: p(network(), [text] * 2), {}, "one text") for p in (probes.units, probes.timescales)),
 ]
 
 

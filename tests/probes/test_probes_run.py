@@ -177,7 +177,7 @@ def test_plain_edits_go_through_json_and_begin_anew_in_each_reading(network, tex
     again = edits_from_json(edits_to_json(edits))
     for length in (30, 25):
         assert torch.equal(run(model, text[:length], edits).logits, run(model, text[:length], again).logits)
-    with pytest.raises(UsageError, match="'inner' is a function"):
+    with pytest.raises(UsageError, match="'inner' must be zero"):
         edits_to_json({"inner": same})
 
 
