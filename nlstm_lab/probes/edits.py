@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +17,7 @@ from tqdm.auto import tqdm
 from nlstm_lab.cells import Recurrent
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import Texts, component, encode_all, evaluating, every_name, names, reading, rows
+from nlstm_lab.probes.reading import Texts, component, encode_all, evaluating, every_name, names, reading, rows, whole
 from nlstm_lab.probes.tracing import SHOW_PROGRESS, labelled, recorded_values
 
 Edit = Callable[[Tensor], Tensor]  # values [B, units] of one step to what replaces them
@@ -192,16 +191,6 @@ def _checked(new: Any, old: Tensor, where: str) -> Tensor:
     if new.isnan().any() and not old.isnan().any():
         raise UsageError(f"an edit of {where} returned NaN: it must return numbers")
     return new
-
-
-def whole(asked: Any, size: int, message: str, from_end: bool = False) -> list[int]:
-    """The numbers below `size` that an int, a slice, a range or a list of ints asks for; None asks for all."""
-    asked = range(size)[asked or slice(None)] if asked is None or isinstance(asked, slice) else asked
-    found = list(asked) if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]
-    sound = all(isinstance(each, Integral) and not isinstance(each, bool) for each in found)
-    if not found or not sound or min(found) < (-size if from_end else 0) or max(found) >= size:
-        raise UsageError(f"{message} 0 to {size - 1}, at least one of them, by int, slice or list")
-    return [int(each) % size for each in found]
 
 
 def changed(unit: Recurrent, state: Any, name: str, edit: Edit) -> Any:

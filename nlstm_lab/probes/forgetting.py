@@ -14,8 +14,7 @@ from torch import nn
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.probes.edits import whole
-from nlstm_lab.probes.reading import code_of
+from nlstm_lab.probes.reading import code_of, whole
 from nlstm_lab.training.liveness import CLASSES, liveness
 
 EXACT = 1e-4  # of the largest state, by which the parts may miss it: gates are float32

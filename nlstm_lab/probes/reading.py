@@ -3,7 +3,7 @@
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cache
@@ -236,6 +236,16 @@ def counted(value: Any, name: str, least: int = 1, most: float = math.inf) -> in
         end = "on" if most == math.inf else f"to {most}"
         raise UsageError(f"{name} must be a whole number from {least} {end}, not {value!r}")
     return int(value)
+
+
+def whole(asked: Any, size: int, message: str, from_end: bool = False) -> list[int]:
+    """The numbers below `size` that an int, a slice, a range or a list of ints asks for; None asks for all."""
+    asked = range(size)[asked or slice(None)] if asked is None or isinstance(asked, slice) else asked
+    found = list(asked) if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]
+    sound = all(isinstance(each, Integral) and not isinstance(each, bool) for each in found)
+    if not found or not sound or min(found) < (-size if from_end else 0) or max(found) >= size:
+        raise UsageError(f"{message} 0 to {size - 1}, at least one of them, by int, slice or list")
+    return [int(each) % size for each in found]
 
 
 def skipped(traced: xr.Dataset, burn_in: Any, least: int = 1) -> xr.Dataset:
