@@ -168,12 +168,12 @@ def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
     if (recurrent := CELL_TYPES.get(model.cell_type)) is None:
         raise UsageError(f"{model.cell_type!r} is none of {', '.join(CELL_TYPES)}, nor imported by models.cell_type")
     signatures = map(inspect.signature, (recurrent, recurrent.cell_class))
-    accepted = {"initialization"}.union(*(signature.parameters for signature in signatures))
+    known = [each for signature in signatures for each in signature.parameters.values()]
+    accepted = {each.name for each in known if each.kind is not each.VAR_KEYWORD} - {"input_size"} | {"initialization"}
     if flag not in accepted:
-        raise UsageError(
-            f"{experiment.name!r} has no flag {flag!r}; its cell type has {', '.join(sorted(accepted))}, and the "
-            "fields of its task, model and training can be varied too"
-        )
+        names = {one.name for config in (experiment.task, model, experiment.training) for one in fields(config)}
+        way = f"its cell type has {', '.join(sorted(accepted))}, and its task, model and training have fields"
+        raise UsageError(f"{experiment.name!r} has no flag {flag!r}; {hint(flag, sorted(accepted | names), way)}")
     return replace(experiment, name=name, model=replace(model, flags={**model.flags, flag: value}))
 
 

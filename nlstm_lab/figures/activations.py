@@ -33,6 +33,8 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
         raise ValueError(f"values must be one of {', '.join(map(repr, get_args(Values)))}, not {values!r}")
     if "c" not in trace:
         raise UsageError(f"{trace.attrs.get('model') or 'this network'} has no cells: see lab.widgets.CellExplorer")
+    if "text" in trace.dims:
+        raise UsageError("trace must be of one text: take one, trace.sel(text=0)")
     c = trace["c"].transpose("memory", "unit", "time").astype(float)
     wanted = [*range(units)] if isinstance(units, int) else [*units]
     if c.size == 0 or not wanted:

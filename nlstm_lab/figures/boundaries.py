@@ -68,6 +68,7 @@ def boundary_rows(data: xr.Dataset | Mapping[str, xr.Dataset], width: float = PA
         data: `lab.probes.boundaries(model, text)`; or several readings of one text by their names.
     """
     readings = {"": data} if isinstance(data, xr.Dataset) else data
+    frames = {name: boundary_frame(one)[["layer", "time", "symbol", "z"]] for name, one in readings.items()}
     first, *_ = readings.values()
     left = MARGIN + 0.9 * LETTER * max(map(len, readings))
     block = sum((one.sizes["layer"] - 1) * (BAND + GAP) + APART for one in readings.values()) - APART
@@ -79,7 +80,6 @@ def boundary_rows(data: xr.Dataset | Mapping[str, xr.Dataset], width: float = PA
             middle = (y + below - GAP) / 2
             write(line.ax, left - MARGIN + 0.14, middle, name, "right", va="center_baseline")
             y = below + APART
-    frames = {name: boundary_frame(one)[["layer", "time", "symbol", "z"]] for name, one in readings.items()}
     frame = pd.concat(frames, names=["reading", None]).reset_index("reading")
     return attach(figure, frame[frame["layer"] < frame["layer"].max()], {"z": LIVE})
 
@@ -94,7 +94,7 @@ def hidden_norms(data: xr.Dataset, printed: Sequence[int] = (), width: float = P
         data: `lab.probes.boundaries(model, text)`.
         printed: How many updates a layer the paper counts, shown beside ours.
     """
-    layers = data["layer"].values.tolist()
+    frame, layers = boundary_frame(data), data["layer"].values.tolist()
     acts = data["operation"] != list(OPERATIONS).index("COPY")
     began = acts.cumsum("time") > 0
     norms = data["norm"].astype(float).where(began | ~began.any("time"))  # without any update all norms are 0
@@ -112,11 +112,13 @@ def hidden_norms(data: xr.Dataset, printed: Sequence[int] = (), width: float = P
             y = line.band(scaled.sel(layer=layer), y, NORMS, 1, rf"$\|h^{layer}\|$")
             codes = data["operation"].sel(layer=layer)
             y = line.band(codes, y, CODES, len(OPERATIONS) - 1, height=STRIP) + GAP
-    return attach(figure, boundary_frame(data), {"z": LIVE, "norm": LIVE})
+    return attach(figure, frame, {"z": LIVE, "norm": LIVE})
 
 
 def boundary_frame(data: xr.Dataset) -> pd.DataFrame:
     """What the figures show: a row for each layer and step."""
+    if "operation" not in data:
+        raise UsageError("data must be lab.probes.boundaries(model, text), with z, operation and norm")
     named = np.array(list(OPERATIONS))[data["operation"].values]
     data = data.assign(operation=(("time", "layer"), named), symbol=("time", symbols_of(data)))
     frame = data.to_dataframe(["layer", "time"]).reset_index()

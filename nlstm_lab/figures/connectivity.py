@@ -187,10 +187,12 @@ def patch_map(found: xr.Dataset, width: float = COLUMN) -> Figure:
     Args:
         found: `lab.probes.patch(...)` of one pair, whose texts are followed by different preferences (or UsageError).
     """
+    if not set(KINDS) <= set(found) or set(found["patched"].dims) != {"memory", "time"}:
+        raise UsageError("found must be lab.probes.patch(...) of one pair, over memory and time alone")
     effect = float(found["effect"])
     if effect == 0:
         raise UsageError("the two texts do not differ in the preference: there is nothing to restore")
-    found = found[list(KINDS)] / effect
+    found = found[list(KINDS)].transpose("memory", "time") / effect
     names = found["memory"].values.astype(str)[::-1]
     figure, axes = subplots(len(KINDS), 1, width=width, height=1.3 + 0.36 * len(names), sharex=True)
     bound = max(1.0, float(np.abs(found["patched"]).max()))

@@ -28,6 +28,14 @@ CELL_TYPES: dict[str, type[cells.Recurrent]] = {
 }
 
 
+def check_network(model: Any, name: str = "model", readout: bool = False) -> None:
+    """UsageError unless `model` is a network, one with a readout where that is needed."""
+    if not isinstance(model, Network):
+        raise UsageError(f"{name} must be a network, run.model() or lab.models.wrap(...), not {type(model).__name__}")
+    if readout and model.readout is None:
+        raise UsageError(f"{model.name or 'this network'} has no readout: hand one to lab.models.wrap")
+
+
 class Network(Module):
     """Input map, recurrent layers and readout: `outputs, state = network(inputs, state)`.
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from nlstm_lab import paths
 from nlstm_lab.datasets import registry
 from nlstm_lab.errors import DamagedFile, MissingRun, UsageError, hint
-from nlstm_lab.models.network import Network, build
+from nlstm_lab.models.network import Network, build, check_network
 from nlstm_lab.models.parts import Interface, ModelConfig
 from nlstm_lab.settings import RECORDED_AS
 
@@ -49,6 +49,7 @@ def save(network: Network, folder: Path | str) -> Path:
         UsageError: The network was not built from a config, as those of `wrap` are not.
         LabError: The folder cannot be written to.
     """
+    check_network(network, "network")
     network.require_weights()
     if network.config is None or network.interface is None:
         raise UsageError(

@@ -34,8 +34,8 @@ def wrap(
     `nn.DataParallel` have put around a module is taken off.
 
     Args:
-        rnn: An `nn.LSTM`, `nn.RNN` or `nn.GRU` in one direction without projection, one of ours, or torch's cells for
-            one step, one or a list, the lowest layer first. The network takes time first in any case.
+        rnn: An `nn.LSTM`, `nn.RNN` or `nn.GRU` in one direction without projection, one of ours that needs no given
+            boundaries, or torch's cells for one step, one or a list, the lowest first. The network takes time first.
         readout: From h [..., hidden_size] to logits.
         embedding: From symbols to vectors; None for one-hot input.
         vocabulary: The symbols in the order of their codes, or a mapping from symbol to code.
@@ -60,6 +60,8 @@ def wrap(
         modules = [one for one in (part if isinstance(part, list | tuple) else [part]) if isinstance(one, nn.Module)]
         if any(parameter.is_meta for one in modules for parameter in one.parameters()):
             raise ValueError(f"{what} must hold values, and lies on the meta device: load its weights first")
+    if isinstance(given, cells.HierarchicalRNN):
+        raise TypeError("rnn must not be a HierarchicalRNN, which reads given boundaries, too: use lab.models.build")
     recurrent = copy.copy(given) if isinstance(given, cells.Recurrent) else _from_torch(given)
     recurrent.batch_first = False
     known = None if vocabulary is None else _vocabulary(vocabulary)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from nlstm_lab.cells import RNN
 from nlstm_lab.errors import UsageError
-from nlstm_lab.models import Network
+from nlstm_lab.models.network import Network, check_network
 from nlstm_lab.probes.edits import run
 from nlstm_lab.probes.reading import Text, called, code_of, counted, encode, evaluating, hidden_names, symbols_of
 
@@ -78,8 +78,7 @@ def attribution(
         of = f" of {memory!r}" if memory is not None and method in get_args(Method) else ""
         raise UsageError(f"method{of} must be one of {', '.join(map(repr, methods))}, not {method!r}")
     points = counted(points, "points")
-    if model.readout is None:
-        raise UsageError(f"{called(model)} has no readout: hand one to lab.models.wrap")
+    check_network(model, readout=True)
     codes = encode(model, text)
     step = _step(model, at, len(codes))
     with evaluating(model), torch.no_grad():

@@ -15,7 +15,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from nlstm_lab.cells import Recurrent
-from nlstm_lab.errors import UsageError
+from nlstm_lab.errors import UsageError, hint
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import Texts, component, encode_all, evaluating, every_name, names, reading, rows, whole
 from nlstm_lab.probes.tracing import SHOW_PROGRESS, labelled, recorded_values
@@ -335,8 +335,9 @@ class Plan:
             return layer, path + PREACTIVATION, range(start, start + self.unit.hidden_size)
         quantity = "c" if name in memories else quantity
         if quantity not in [*there, *["c"] * (name in memories)]:
-            known = ", ".join([*every_name(self.unit), *there, *(f"{PREACTIVATION} {each}" for each in gates)])
-            raise UsageError(f"{type(self.unit).__name__} has no {name!r}; it has: {known}")
+            there = [each for each in there if each != "h"]  # of which every name says the layer
+            known = [*every_name(self.unit), *there, *(f"{PREACTIVATION} {each}" for each in gates)]
+            raise UsageError(f"{type(self.unit).__name__} has no {name!r}; {hint(name, known)}")
         if quantity in cell.shown:
             raise UsageError(f"{name!r} cannot be edited: its cell shows it, and goes on without it")
         return layer, path + quantity, None

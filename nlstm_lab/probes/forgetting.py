@@ -21,7 +21,9 @@ EXACT = 1e-4  # of the largest state, by which the parts may miss it: gates are 
 
 
 def need(trace: xr.Dataset) -> None:
-    """Raise UsageError unless the trace has memory cells."""
+    """Raise UsageError unless this is a trace that has memory cells."""
+    if not isinstance(trace, xr.Dataset):
+        raise UsageError(f"trace must be lab.probes.trace(model, text), not {type(trace).__name__}")
     if "c" not in trace:
         raise UsageError(f"the unit of {trace.attrs.get('model', '')!r} has no memory cells, only hidden states h")
 
@@ -116,7 +118,7 @@ def retention(
     data: dict[str, Any] = {"left": (("time", "source", "unit"), left), "part": (("time", "source", "unit"), part)}
     data["c"] = (("time", "unit"), c[steps])
     if model is not None:
-        readout = model.readout
+        readout = getattr(model, "readout", None)
         if not isinstance(readout, nn.Linear) or model.recurrent.output_size != trace.sizes["unit"]:
             raise UsageError("model: a logit is shared out where one linear readout reads the h of the last layer")
         weight = readout.weight[code_of(model, target, readout.out_features)].detach().float().cpu().numpy()

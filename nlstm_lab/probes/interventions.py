@@ -122,6 +122,8 @@ def _effects(
     ablations of `each` unit alone."""
     codes, size = encode_symbols(model, text), model.recurrent.hidden_size
     refuse_sampling(model)
+    if isinstance(moments, int | float | str | None):
+        raise UsageError(f"moments must be a list of steps, not {moments!r}")
     if distance < 1:
         raise UsageError(f"distance must be at least one prediction, not {distance}")
     if len(moments) and max(moments) + distance >= len(codes):

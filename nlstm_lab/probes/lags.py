@@ -6,7 +6,7 @@ connectivities are shares of their own sum.
 """
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -87,11 +87,9 @@ def connectivity(
     for name, value, kind in (("mode", mode, Mode), ("target", target, Target)):
         if value not in get_args(kind):
             raise UsageError(f"{name} must be one of {', '.join(map(repr, get_args(kind)))}, not {value!r}")
-    places, T = np.arange(len(text)) if at is None else np.array([*at], int), len(text)
-    if T > LARGEST:
+    if (T := len(text)) > LARGEST:
         raise UsageError(f"text must be of at most {LARGEST} characters, not {T}: the work grows with the square")
-    if strange := [int(place) for place in places if not 0 <= place < T]:
-        raise UsageError(f"at must be positions from 0 to {T - 1}, not {strange[0]}")
+    places = [] if isinstance(at, Sized) and not len(at) else reading.whole(at, T, "at must be positions from")
     shown: dict[str, Any] = {"delay": 2, "leave": False, "unit": " characters", "disable": done is not None}
     with reading.evaluating(model), tqdm(total=len(places), **shown) as bar:
         heard = vectors_of(model, codes)

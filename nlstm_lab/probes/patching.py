@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 
 from nlstm_lab.cells import fast
 from nlstm_lab.errors import UsageError
-from nlstm_lab.models import Network
+from nlstm_lab.models.network import Network, check_network
 from nlstm_lab.probes import reading
 
 HARDLY = 0.01  # of the metric's size: two texts that differ by less leave nothing to share out
@@ -68,8 +68,7 @@ def patch(
     if isinstance(over, str) or not isinstance(over, Collection) or not all(axis in AXES for axis in over):
         raise UsageError(f"over must name some of {', '.join(map(repr, AXES))}, not {over!r}")
     axes = [axis for axis in AXES if axis in over]
-    if model.readout is None:
-        raise UsageError(f"{reading.called(model)} has no readout: hand one to lab.models.wrap")
+    check_network(model, readout=True)
     alone = isinstance(pairs, tuple) and bool(pairs) and not isinstance(pairs[0], tuple | list)
     if not isinstance(pairs, tuple | list) or not pairs:
         raise UsageError(f"pairs must be a pair of texts or a list of them, one at least, not {str(pairs)[:60]}")

@@ -21,7 +21,7 @@ from nlstm_lab.cells.base import memory_names
 from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
-from nlstm_lab.models import Network
+from nlstm_lab.models.network import Network, check_network
 
 CHUNK = 1000  # steps that are read at once
 BURN_IN = 1000  # steps at the start that no statistics look at: a network comes from its zero state
@@ -62,6 +62,7 @@ def called(model: Network) -> str:
 def encode(model: Network, text: Any, name: str = "text") -> Tensor:
     """`text` as the network takes it, codes [T] or vectors [T, features], on its device; UsageError, which calls it
     `name`: it is nothing that the network reads."""
+    check_network(model)
     embedding, symbols = model.embedding, model.vocabulary
     size = len(symbols) if symbols else len(getattr(embedding, "weight", ())) if embedding else None
     features = model.recurrent.input_size if embedding is None else getattr(embedding, "in_features", None)
@@ -94,15 +95,15 @@ def encode_all(model: Network, texts: Any) -> tuple[Tensor, list[int] | None]:
     """Texts as the network takes them, [T, B] or [T, B, features], padded, and their lengths: None for one alone."""
     if is_one(texts):
         return encode(model, texts).unsqueeze(1), None
-    if not texts:
-        raise UsageError("there is no text: hand in at least one")
     codes = [encode(model, text) for text in texts]
     return nn.utils.rnn.pad_sequence(codes), [len(each) for each in codes]
 
 
 def is_one(texts: Any) -> bool:
-    """Whether this is one text, a list of codes too, and not several."""
-    return not isinstance(texts, list | tuple) or (len(texts) > 0 and isinstance(texts[0], int | float | np.number))
+    """Whether this is one text, a list of codes too, and not several; UsageError where it is none."""
+    if isinstance(texts, list | tuple) and not texts:
+        raise UsageError("there is no text: hand in at least one")
+    return not isinstance(texts, list | tuple) or isinstance(texts[0], int | float | np.number)
 
 
 def encode_symbols(model: Network, text: Text) -> Tensor:
@@ -110,8 +111,7 @@ def encode_symbols(model: Network, text: Text) -> Tensor:
     codes = encode(model, text)
     if codes.is_floating_point():
         raise UsageError("this probe judges by the next symbol: the text must be symbols, not vectors")
-    if model.readout is None:
-        raise UsageError(f"{called(model)} has no readout: hand one to lab.models.wrap")
+    check_network(model, readout=True)
     if not predicts_symbols(model):
         raise UsageError(f"{called(model)} does not predict the symbols that it reads: take another")
     return codes
@@ -141,6 +141,7 @@ def symbols_of(model: Network, codes: Tensor) -> list[Any] | None:
 
 def vocabulary_of(model: Network) -> Vocabulary:
     """The symbols that `model` reads; a UsageError where it does not predict something at every character."""
+    check_network(model)
     if model.vocabulary is None or model.density is not None:
         raise UsageError(f"{called(model)} reads no text: a network with a vocabulary and a softmax is needed")
     if model.per_sequence:

@@ -23,6 +23,7 @@ from nlstm_lab import models, paths
 from nlstm_lab.datasets import Excerpt, Lines, Sequences
 from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.models import Network
+from nlstm_lab.runs.run import check_seed
 
 LONG = 64  # a longer string is known by its digest: a text, most often
 Place = (Excerpt, Lines, Sequences)  # texts that are known by where they stand in a corpus
@@ -109,7 +110,10 @@ def recorded(
         @functools.wraps(measure)
         def measured(*args: Any, **kwargs: Any) -> pd.DataFrame:
             given = bound(*args, **kwargs)
+            check_seed(given.get("seed", 0))
             if not isinstance(given[text], Place):
+                if text == "texts" and isinstance(given[text], int | str | None):
+                    raise UsageError(f"texts must be a list of strings, not {given[text]!r}"[:100])
                 return measure(*args, **kwargs)
             return ensure(name, lambda: measure(*args, **kwargs), **key(given))
 

@@ -17,7 +17,7 @@ from torch import nn
 
 from nlstm_lab import parameters, paths
 from nlstm_lab.errors import UsageError
-from nlstm_lab.models import Network
+from nlstm_lab.models.network import Network, check_network
 from nlstm_lab.probes.reading import string
 from nlstm_lab.runs import Run
 from nlstm_lab.runs.tables import NO_RUNS, run_columns
@@ -36,6 +36,7 @@ def untrained(model: Network, seed: int = 0) -> Network:
     UsageError where a part has none, or a weight is still the trained one after it: one that is computed (weight norm,
     pruning, a parametrization) is to be made a plain parameter first.
     """
+    check_network(model)
     fresh = copy.deepcopy(model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

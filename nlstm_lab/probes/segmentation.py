@@ -17,7 +17,7 @@ from nlstm_lab.cells.hierarchical import HierarchicalRNN, MultiscaleCell
 from nlstm_lab.cells.hmlstm import HMLSTM, Operation
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
-from nlstm_lab.models import Network
+from nlstm_lab.models.network import Network, check_network
 from nlstm_lab.probes.reading import CHUNK, WATCHED, Text, encode, predicts_symbols, reading, symbols_of
 from nlstm_lab.probes.records import ensure, read
 
@@ -121,6 +121,7 @@ def _read(model: Network, x: Tensor, state: Any) -> tuple[Tensor, Any, dict[str,
 def described(model: Network, threshold: float | None, run: str) -> dict[str, Any]:
     """The attributes of such a dataset: model, run, hidden_size, boundary ("step", "sample", "soft" or "given"),
     threshold and slope (None where given); UsageError as `boundaries` raises it."""
+    check_network(model)
     unit, named = model.recurrent, model.name or "this network"
     if threshold is not None and not 0 < threshold < 1:
         raise UsageError(f"the threshold of z must lie between 0 and 1, both excluded, not at {threshold}")

@@ -1,6 +1,7 @@
 """What a network writes: a text continued, and lines of handwriting (Graves 2013, section 4), drawn step by step."""
 
 import math
+from numbers import Integral, Real
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from nlstm_lab.datasets import Lines
 from nlstm_lab.datasets.items import Handwriting
 from nlstm_lab.datasets.words import PADDING, UNKNOWN
 from nlstm_lab.errors import UsageError
-from nlstm_lab.models import Network
+from nlstm_lab.models.network import Network, check_network
 from nlstm_lab.probes.edits import Edits, Plan
 from nlstm_lab.probes.reading import encode, reading, string, vocabulary_of
 from nlstm_lab.probes.records import ensure
@@ -42,8 +43,8 @@ def continued(
     (37, True)
     """
     vocabulary = vocabulary_of(model)
-    if length < 1 or not 0 < temperature < math.inf:
-        raise UsageError(f"length and temperature must be positive and finite, not {length} and {temperature}")
+    if not (isinstance(length, Integral) and isinstance(temperature, Real) and length > 0 < temperature < math.inf):
+        raise UsageError(f"length and temperature must be positive and finite, not {length!r} and {temperature!r}")
     if model.words is not None:
         raise UsageError(f"{model.name or 'this network'} predicts words; a text is continued by the next character")
     generator = torch.Generator().manual_seed(seed)
@@ -80,6 +81,7 @@ def write(model: Network, points: int = 600, temperature: float = 1.0, seed: int
     Returns:
         Points [T, 3] of the pen (dx, dy, lifted after this point) in normalized units, the first of them zero.
     """
+    check_network(model)
     density = model.density
     if density is None:
         raise UsageError(f"{model.name or 'this network'} does not write by hand: it has no mixture density")

@@ -159,6 +159,8 @@ def resolve(name: str | Experiment, scale: str | None) -> Experiment:
     """
     if isinstance(name, Experiment):
         return name
+    if not isinstance(name, str):
+        raise UsageError(f"name must be that of an experiment, or an Experiment, not {name!r}")
     if scale is None:
         known = [one for one in experiments.scales(name.split("+")[0]) if seeds_of(experiments.get(name, one))]
         scale = known[-1] if known else "small"

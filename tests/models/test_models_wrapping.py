@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn.utils import prune
 
-from nlstm_lab import HMLSTM, NestedLSTM, models, probes, widgets
+from nlstm_lab import HMLSTM, NestedLSTM, cells, models, probes, widgets
 from nlstm_lab.errors import UsageError
 
 LETTERS = "abcdefgh"
@@ -99,6 +99,7 @@ SENT_BACK = {
     "a projection": (nn.LSTM(4, 6, proj_size=3), {}, ValueError, "proj_size=0"),
     "a whole network": (LanguageModel(), {}, TypeError, r"hand in its recurrent part, \.lstm"),
     "one of our steps": (NestedLSTM(4, 6).layers[0], {}, TypeError, "hand in its network, NestedLSTM"),
+    "given boundaries": (cells.HierarchicalRNN(4, 6, 2), {}, TypeError, "given boundaries"),
     "codes to symbols": (None, {"vocabulary": dict(enumerate(LETTERS))}, ValueError, "turn it round"),
     "only codes": (None, {"vocabulary": range(8)}, TypeError, "str, not int 0"),
     "bytes": (None, {"vocabulary": LETTERS.encode()}, TypeError, "decode bytes"),

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from nlstm_lab import probes
+from nlstm_lab import experiments, figures, models, probes, runs
 from nlstm_lab.cells import GRU, HMLSTM, LSTM, HierarchicalRNN, NestedLSTM
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
@@ -15,7 +15,6 @@ from nlstm_lab.probes.boundary_scores import agreement, text_truths
 from nlstm_lab.probes.decoding import labels
 from nlstm_lab.probes.lags import gradient_by_distance
 from nlstm_lab.probes.reading import mapped_to
-from nlstm_lab.runs import histories
 
 NAN, INFINITE = float("nan"), float("inf")
 WORDS = ("<eos>", "<unknown>", "bad", "cafe", "dad", "face", "a", "be", "cab", "dig", "fig")
@@ -78,7 +77,8 @@ def traced(network, text, /, probe, kind=NestedLSTM, **asked):
 
 
 REFUSED = [
-    (edit, {"where": "middle"}, "middle"),
+    (edit, {"where": "outr"}, "did you mean outer"),
+    (edit, {"where": "middle"}, "middle.*: outer, inner, h, i, f, g, o, pre"),
     (edit, {"where": "inner r"}, "inner r"),
     (edit, {"where": "h", "num_layers": 2}, "layer 1 h"),
     (edit, {"where": "inner preactivation z"}, "preactivation"),
@@ -101,7 +101,6 @@ REFUSED = [
     (edit, {"where": "outer f", "edit": lambda f: None}, "NoneType"),
     (edit, {"where": "h", "edit": lambda h: h * NAN}, "NaN"),
     (edit, {"where": "h", "edit": 0.5}, "function"),
-    (lambda network, text: probes.run(network(), []), {}, "text"),
     (lambda network, text: probes.run(network(), [text, ""]), {}, "text"),
     (lambda network, text: probes.run(network(), text, keep=["soul"]), {}, "soul"),
     (patch, {"corrupted": "abd"}, "alike"),
@@ -120,6 +119,7 @@ REFUSED = [
     (ablated, {"memory": []}, "memory"),
     (ablated, {"moments": [0]}, "400"),
     (ablated, {"moments": []}, "moments"),
+    (ablated, {"moments": 5}, "moments must be a list"),
     (ablated, {"moments": [395]}, "10.*1"),
     (ablated, {"distance": 0}, "distance"),
     (ablated, {"other": "abc" * 40}, "`other` .*120"),
@@ -140,7 +140,7 @@ REFUSED = [
     (connectivity, {"mode": "l1"}, "mode"),
     (connectivity, {"target": "best"}, "target"),
     (connectivity, {"text": " bad" * 300}, "1000"),
-    (connectivity, {"at": [9]}, "9"),
+    (connectivity, {"at": "ab"}, "at .* 0 to 8"),
     (connectivity, {"of": {"per_sequence": True}}, "sequence"),
     (connectivity, {"of": {"vocabulary": False}}, "vocabulary"),
     (lambda network, text: mapped_to(Vocabulary(("a", "b")), "a-b"), {}, "'-'"),
@@ -162,6 +162,7 @@ REFUSED = [
     (continued, {"temperature": INFINITE}, "temperature"),
     (continued, {"temperature": 0.0}, "temperature"),
     (continued, {"length": 0}, "length"),
+    (continued, {"length": "a"}, "length"),
     (continued, {"words": WORDS}, "words"),
     (continued, {"edits": {("inner", 14): probes.zero}}, "0 to 13"),
     (lambda network, text: probes.lens(network(), text, ahead=()), {}, "ahead"),
@@ -175,11 +176,22 @@ REFUSED = [
     (lambda network, text: probes.fixed_points(network(), text, starts=400), {}, "start"),
     (lambda network, text: gradient_by_distance(HierarchicalRNN(4, 6, 2), torch.zeros(5, 2, 4)), {}, "connectivity"),
     (lambda network, text: probes.connectivity_lags(network(), []), {}, None),
+    (lambda network, text: probes.connectivity_lags(network(), "the cat"), {}, "texts must be a list"),
+    (lambda network, text: probes.lens(network(), []), {}, "no text"),
+    (lambda network, text: probes.units(network(), text, seed=-1), {}, "seed"),
+    (lambda network, text: probes.retention("abc"), {}, "trace must be"),
+    (lambda network, text: models.save(None, "here"), {}, "network must be"),
+    (lambda network, text: runs.load(None), {}, "name must be"),
+    (lambda network, text: experiments.variant("ptb_char_nlstm", hiden_size=3), {}, r"mean hidden_size\?"),
+    (lambda network, text: experiments.variant("ptb_char_nlstm", options=3), {}, "no flag 'options'"),
+    (lambda network, text: figures.hidden_norms(probes.trace(network(), text)), {}, "boundaries"),
+    (lambda network, text: figures.cell_activations(probes.trace(network(), [text, "abc"])), {}, "one text"),
+    (lambda network, text: figures.patch_map(probes.patch(network(), [("abc", "dbc", "a", "b")])), {}, "one pair"),
     (lambda network, text: context_accuracy(changed(network, words=WORDS), []), {}, None),
     (lambda network, text: context_accuracy(changed(network, words=WORDS), [" ab" * 99]), {}, "200"),
     (lambda network, text: context_accuracy(network(), [" bad"]), {}, "words"),
     (lambda network, text: probes.gather([], probes.loss_by_context), {}, None),
-    (lambda network, text: histories([]), {}, None),
+    (lambda network, text: runs.histories([]), {}, None),
     (retention, {"memory": "outer"}, "anew at every step.*'inner'"),
     (retention, {"memory": "middle"}, "'inner'"),
     (retention, {"at": 24}, "0 to 23"),
@@ -270,6 +282,8 @@ SYMBOLS = [
 def test_what_no_probe_can_read_is_refused_in_the_same_sentence(network, probe, text, said):
     with pytest.raises(UsageError, match=said):
         probe(network(), text)
+    with pytest.raises(UsageError, match=r"model must be a network.*not LSTM"):
+        probe(nn.LSTM(11, 8), text)
 
 
 @pytest.mark.parametrize("text", [None, 3, torch.ones(3, dtype=torch.long)])
