@@ -52,8 +52,8 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
         # what is drawn in a memory's place, such as a hidden state, brings its own symbol
         symbol = c.attrs.get("symbol") or (r"\tilde{c}_t" if nested and not gated else "c_t")
         quantities.append(rf"$\tanh({symbol})$" if squashed[-1] else f"${symbol}$")
-    told = {"symbol": ("time", symbols_of(trace)), "quantity": ("memory", quantities), "unit": wanted}
-    c = c.isel(unit=wanted).assign_coords(told | {"time": range(c.sizes["time"])})
+    known = {"symbol": ("time", symbols_of(trace)), "quantity": ("memory", quantities), "unit": wanted}
+    c = c.isel(unit=wanted).assign_coords(known | {"time": range(c.sizes["time"])})
     drawn = c.where(~xr.DataArray(squashed, dims="memory"), np.tanh(c))[::-1]
     frame: pd.DataFrame = drawn.to_dataframe("value", ["memory", "unit", "time"]).reset_index()
     return frame[["memory", "unit", "time", "symbol", "quantity", "value"]]

@@ -6,7 +6,7 @@ function render(lab) {
   const now = () => Math.min(hovered ?? lab.get("step"), trace.length - 1);
   const values = () => lab.get("values");
   const sequences = lab.get("sequences"), steps = sequences.length > 0, what = steps ? "step" : "character"; // of a text
-  const told = (step) => (steps ? `step ${step}` : `“${visible(trace.symbols[step])}”`);
+  const placeOf = (step) => (steps ? `step ${step}` : `“${visible(trace.symbols[step])}”`);
 
   // controls
   if (lab.own) {
@@ -129,7 +129,7 @@ function render(lab) {
     for (const { m, view, map } of panels) {
       view.select(step);
       map.show(trace.units, each, (other) => shades.shade(trace.value(m, other, step, how)), (other) => trace.life(m, other) !== "",
-        `all ${trace.units} units at ${told(step)}; a dot: it stands still here`);
+        `all ${trace.units} units at ${placeOf(step)}; a dot: it stands still here`);
     }
     const rows = trace.memories.map((_, m) => trace.row(m, each, how));
     const high = limit();
@@ -158,10 +158,10 @@ function render(lab) {
     });
     const largest = (part) => {
       const t = part.reduce((best, value, k) => (Math.abs(value) > Math.abs(part[best]) ? k : best), 0);
-      return steps ? told(t) : `${told(t)} (character ${t + 1})`;
+      return steps ? placeOf(t) : `${placeOf(t)} (character ${t + 1})`;
     };
     const biggest = trace.memories.flatMap((memory, m) => (parts[m] ? [`${name(memory)}: most is from ${largest(parts[m])}`] : []));
-    kept.textContent = [...(biggest.length ? [`At ${told(step)} the parts sum to c. ${biggest.join("; ")}.`] : []),
+    kept.textContent = [...(biggest.length ? [`At ${placeOf(step)} the parts sum to c. ${biggest.join("; ")}.`] : []),
       ...(named(false).length ? [`Not defined for the ${named(false).join(", ")}, which does not leak by a forget gate of its own.`] : [])].join(" ");
   }
 
@@ -176,7 +176,7 @@ function render(lab) {
     const table = make("table", {}, make("thead", {}, make("tr", {}, ...head.map((cell) => make("th", { scope: "col" }, cell)))),
       make("tbody", {}, ...rows.map(([first, ...rest]) => make("tr", {}, make("th", { scope: "row" }, first), ...rest.map((cell) => make("td", {}, cell))))));
     const read = trace.inputs.map((input) => `${input}: ${fixed(trace.label(input)[step])}`).join(", ");
-    const here = steps ? `Step ${step} of 0 to ${trace.length - 1}` : `Character ${step + 1} of ${trace.length}: ${told(step)}`;
+    const here = steps ? `Step ${step} of 0 to ${trace.length - 1}` : `Character ${step + 1} of ${trace.length}: ${placeOf(step)}`;
     readout.replaceChildren(make("div", {}, make("h3", {}, here), read ? make("p", { class: "nl-quiet" }, read) : "", table));
     if (!lab.get("vocabulary").length) return;
     const bars = guesses("What may come next", ...trace.next(step), lab.get("vocabulary"), next);
@@ -187,7 +187,7 @@ function render(lab) {
 
   const spoken = () => {
     const step = now();
-    return `${told(step)}, unit ${lab.get("unit")}: ` + trace.memories.map((memory, m) => `${name(memory)} ${number(trace.value(m, lab.get("unit"), step, values()), 2)}`).join(", ");
+    return `${placeOf(step)}, unit ${lab.get("unit")}: ` + trace.memories.map((memory, m) => `${name(memory)} ${number(trace.value(m, lab.get("unit"), step, values()), 2)}`).join(", ");
   };
 
   function correlations(each, how) {
