@@ -68,6 +68,19 @@ def recorded_as(values: Mapping[str, Any]) -> dict[str, Any]:
     return {RECORDED_AS.get(name, name): value for name, value in values.items()}
 
 
+def counted(value: Any, name: str, least: int = 1, most: float = math.inf) -> int:
+    """A whole number within these; UsageError where it is none."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= most:
+        end = "on" if most == math.inf else f"to {most}"
+        raise UsageError(f"{name} must be a whole number from {least} {end}, not {value!r}")
+    return int(value)
+
+
+def check_seed(seed: Any) -> int:
+    """A seed as a plain number; UsageError: it is no whole number from 0 to 2^63."""
+    return counted(seed, "seed", 0, 2**63)
+
+
 def check(config: Any, zero: Collection[str] = ("seed",)) -> None:
     """UsageError: a field is no choice, text or number above zero (of `zero`, at least zero), as it is declared."""
     for field in fields(config):

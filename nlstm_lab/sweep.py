@@ -16,8 +16,9 @@ import torch
 
 from nlstm_lab import cells, experiments, runs, training
 from nlstm_lab.errors import Interrupted, LabError, UsageError
-from nlstm_lab.runs.attempt import check_patience, settled
-from nlstm_lab.runs.run import check_seed, name_of
+from nlstm_lab.runs.attempt import settled
+from nlstm_lab.runs.run import name_of
+from nlstm_lab.settings import check_seed, counted
 
 MOST = 10_000  # seeds from one to another
 TIMEOUT = 10.0  # seconds in which a scheduler must answer
@@ -61,7 +62,8 @@ def matching(pattern: str, scale: str, patience: int | None = None) -> list[expe
     names = [name for name in known if scale in experiments.scales(name.split("+")[0])]
     found = [experiments.get(name, scale) for name in names or known[:1]]  # none has it: an error says what it has
     for experiment in found:
-        check_patience(experiment, patience)
+        if patience is not None:
+            counted(patience, "patience", 1, experiment.training.epochs)
     return found
 
 

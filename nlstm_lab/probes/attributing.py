@@ -17,7 +17,8 @@ from nlstm_lab.cells import RNN
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models.network import Network, check_network
 from nlstm_lab.probes.edits import run
-from nlstm_lab.probes.reading import Text, called, code_of, counted, encode, evaluating, hidden_names, symbols_of
+from nlstm_lab.probes.reading import Text, called, code_of, encode, evaluating, hidden_names, symbols_of
+from nlstm_lab.settings import counted
 
 Method = Literal["saliency", "input_x_gradient", "integrated_gradients", "deep_lift", "feature_ablation"]
 BY_UNIT = ("saliency", "input_x_gradient", "integrated_gradients")

@@ -20,6 +20,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes import reading
 from nlstm_lab.probes.tracing import trace
+from nlstm_lab.settings import counted
 
 FIXED = 1e-6  # the length of F(s) - s below which a point is fixed
 SLOW = 0.05  # of the median length of a step along the text: below it, a point is slow
@@ -50,8 +51,7 @@ def fixed_points(model: Network, text: reading.Text, *, constant: Any = None, st
         UsageError: The network chooses when to move, or the text is shorter than the starts.
     """
     codes = reading.encode(model, text)
-    if not 1 <= starts < len(codes):
-        raise UsageError(f"starts must be from 1 to {len(codes) - 1}, as the text has {len(codes)} steps, not {starts}")
+    starts = counted(starts, "starts", 1, len(codes) - 1)  # at most a start a step
     traced = trace(model, codes, predictions=False)
     if "z" in traced or "active" in traced:
         raise UsageError("a network that chooses when to move has no smooth step: take one without boundaries or clock")

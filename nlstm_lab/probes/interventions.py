@@ -4,8 +4,9 @@ A memory is named as in a trace, a hidden state `h` or `layer 2 h`; several name
 divergences are in nats a prediction; distance 0 is the first prediction after the moment.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from nlstm_lab.probes.reading import (
     states_at,
 )
 from nlstm_lab.probes.records import read, recorded
+from nlstm_lab.settings import counted
 
 KINDS = ("zero", "swap")  # as records call an ablation and a resample ablation
 MOMENTS = 100  # at which a memory is ablated
@@ -122,10 +124,9 @@ def _effects(
     ablations of `each` unit alone."""
     codes, size = encode_symbols(model, text), model.recurrent.hidden_size
     refuse_sampling(model)
-    if isinstance(moments, int | float | str | None):
+    if not isinstance(moments, Collection) or not all(isinstance(each, Integral) for each in moments):
         raise UsageError(f"moments must be a list of steps, not {moments!r}")
-    if distance < 1:
-        raise UsageError(f"distance must be at least one prediction, not {distance}")
+    distance = counted(distance, "distance")
     if len(moments) and max(moments) + distance >= len(codes):
         raise UsageError(f"moments must leave {distance} + 1 symbols behind them, and the text has {len(codes)}")
     held = codes if other is None else encode(model, other, "other")

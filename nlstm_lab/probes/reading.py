@@ -1,6 +1,5 @@
 """How every probe reads a text with a network: what it takes, what it is called, and where memories are kept."""
 
-import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +21,7 @@ from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models.network import Network, check_network
+from nlstm_lab.settings import counted
 
 CHUNK = 1000  # steps that are read at once
 BURN_IN = 1000  # steps at the start that no statistics look at: a network comes from its zero state
@@ -229,14 +229,6 @@ def words_of(text: str) -> Words:
     before = np.repeat([piece[0].isspace() for piece in pieces], lengths)
     word = [piece.strip() for piece, length in zip(pieces, lengths, strict=True) for _ in range(length)]
     return Words(word, start, np.arange(1, len(text) + 1) - start - before)
-
-
-def counted(value: Any, name: str, least: int = 1, most: float = math.inf) -> int:
-    """A whole number within these; UsageError where it is none."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= most:
-        end = "on" if most == math.inf else f"to {most}"
-        raise UsageError(f"{name} must be a whole number from {least} {end}, not {value!r}")
-    return int(value)
 
 
 def whole(asked: Any, size: int, message: str, from_end: bool = False) -> list[int]:

@@ -23,7 +23,7 @@ from nlstm_lab import models, paths
 from nlstm_lab.datasets import Excerpt, Lines, Sequences
 from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.runs.run import check_seed
+from nlstm_lab.settings import check_seed
 
 LONG = 64  # a longer string is known by its digest: a text, most often
 Place = (Excerpt, Lines, Sequences)  # texts that are known by where they stand in a corpus

@@ -15,10 +15,11 @@ from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.decoding import labels
-from nlstm_lab.probes.reading import BURN_IN, Text, counted, free_text, hidden_states, memory_states, seen, skipped
+from nlstm_lab.probes.reading import BURN_IN, Text, free_text, hidden_states, memory_states, seen, skipped
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.seeds import shuffled, untrained
 from nlstm_lab.probes.tracing import trace
+from nlstm_lab.settings import counted
 
 PASSAGES = 10  # where a unit is highest, and as many where it is lowest
 BEFORE, AFTER = 24, 8  # characters around each of these places; no two passages of a kind are nearer than that

@@ -16,8 +16,8 @@ from nlstm_lab.datasets import Sequences
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes import reading as wording
-from nlstm_lab.probes.reading import reading
 from nlstm_lab.probes.records import read, recorded
+from nlstm_lab.settings import counted
 
 TOPS = 3  # suggestions that may hold the word
 SHORTEST = 4  # characters of a word whose repetition is looked at
@@ -54,14 +54,14 @@ class Completer:
 
         The article's sequences begin with a space: one is put before a text without.
         """
-        k = wording.counted(k, "k")
+        k = counted(k, "k")
         if not wording.string(text) or (self.model.words is not None and not text.startswith(" ")):
             text = f" {text}"
         half = wording.LONGEST // 2
         start = max(-(-(len(text) - wording.LONGEST) // half) * half, 0)
         if start:  # a space far behind would leave little to read; how far may not depend on what is typed
             start = max(text.find(" ", start, start + half // 2 + 1), start)
-        with reading(self.model), fast.disabled():  # whose preparations do not pay for a single step
+        with wording.reading(self.model), fast.disabled():  # whose preparations do not pay for a single step
             logits = self.model.readout(self._after(text[start:])[0])
         (suggestions,) = likeliest(logits, wording.outputs_of(self.model, logits.shape[-1]), k)
         return suggestions
@@ -151,7 +151,7 @@ def _readings(model: Network, texts: Sequence[str]) -> Iterator[tuple[wording.Wo
     for start in range(0, len(texts), BATCH):
         batch = texts[start : start + BATCH]
         encoded = [wording.encode(model, text) for text in batch]
-        with reading(model):  # what comes after a text's end changes nothing before it
+        with wording.reading(model):  # what comes after a text's end changes nothing before it
             logits = model(torch.nn.utils.rnn.pad_sequence(encoded))[0]
             names = wording.outputs_of(model, logits.shape[-1])
             top = likeliest_codes(logits, names, TOPS)[1].cpu().numpy()

@@ -1,7 +1,7 @@
 """What a network writes: a text continued, and lines of handwriting (Graves 2013, section 4), drawn step by step."""
 
 import math
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from nlstm_lab.probes.edits import Edits, Plan
 from nlstm_lab.probes.reading import encode, reading, string, vocabulary_of
 from nlstm_lab.probes.records import ensure
 from nlstm_lab.probes.segmentation import boundaries, described, from_rows, rows_of
+from nlstm_lab.settings import check_seed, counted
 
 NO_SYMBOLS = (PADDING, UNKNOWN)
 LONGEST = 10_000  # points; a line of the training text has 648 on average
@@ -34,7 +35,7 @@ def continued(
         edits: As `run` takes them; the steps of what is drawn, of which the last is not read, follow those of `text`.
 
     Returns:
-        `text` and what was drawn; UsageError where the network predicts words, or a number is not positive and finite.
+        `text` and what was drawn; UsageError where the network predicts words, or a number is not as said.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_lstm2_logfreq", scale="small").model()
@@ -43,8 +44,9 @@ def continued(
     (37, True)
     """
     vocabulary = vocabulary_of(model)
-    if not (isinstance(length, Integral) and isinstance(temperature, Real) and length > 0 < temperature < math.inf):
-        raise UsageError(f"length and temperature must be positive and finite, not {length!r} and {temperature!r}")
+    length, seed = counted(length, "length"), check_seed(seed)
+    if not isinstance(temperature, Real) or not 0 < temperature < math.inf:
+        raise UsageError(f"temperature must be a number above 0, not {temperature!r}")
     if model.words is not None:
         raise UsageError(f"{model.name or 'this network'} predicts words; a text is continued by the next character")
     generator = torch.Generator().manual_seed(seed)
@@ -85,9 +87,10 @@ def write(model: Network, points: int = 600, temperature: float = 1.0, seed: int
     density = model.density
     if density is None:
         raise UsageError(f"{model.name or 'this network'} does not write by hand: it has no mixture density")
-    if not (2 <= points <= LONGEST and temperature > 0):
-        raise UsageError(f"a line has from 2 to {LONGEST} points and a temperature above 0, not {points, temperature}")
-    generator = torch.Generator().manual_seed(seed)
+    points = counted(points, "points", 2, LONGEST)
+    if not isinstance(temperature, Real) or not 0 < temperature < math.inf:
+        raise UsageError(f"temperature must be a number above 0, not {temperature!r}")
+    generator = torch.Generator().manual_seed(check_seed(seed))
     line, state = [torch.zeros(1, 1, 3)], None
     with reading(model):
         for _ in range(points - 1):

@@ -24,8 +24,8 @@ from nlstm_lab.datasets.base import Task
 from nlstm_lab.errors import DamagedFile, LabError, MissingRun, StaleRun, TrainingFailed, UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
-from nlstm_lab.runs.run import Run, check_seed, command, each, folder_of, is_known, load, matches, name_of, resolve
-from nlstm_lab.settings import RECORDED_AS, UNDER_WAY, recorded_as
+from nlstm_lab.runs.run import Run, command, each, folder_of, is_known, load, matches, name_of, resolve
+from nlstm_lab.settings import RECORDED_AS, UNDER_WAY, check_seed, counted, recorded_as
 from nlstm_lab.training.state import COLUMNS, GOES_ON, Progress, peek
 
 
@@ -79,13 +79,6 @@ class Attempt:
 def copy(source: Path, target: Path) -> None:
     with paths.atomic(target) as partial:
         shutil.copyfile(source, partial)
-
-
-def check_patience(experiment: Experiment, patience: Any) -> None:
-    """UsageError: it is neither None nor a whole number of epochs that the experiment has."""
-    most = experiment.training.epochs
-    if patience is not None and (type(patience) is not int or not 1 <= patience <= most):
-        raise UsageError(f"patience must be a whole number from 1 to {most}, the epochs that there are, not {patience}")
 
 
 def settled(experiment: Experiment, seed: int, patience: int | None, finish: bool) -> Run | None:
@@ -148,7 +141,8 @@ def ensure(
     ('ptb_char_nlstm/small-seed0', 150)
     """
     experiment, seed = resolve(name, scale), check_seed(seed)
-    check_patience(experiment, patience)
+    if patience is not None:
+        counted(patience, "patience", 1, experiment.training.epochs)
     with cells.precision(precision):  # refuses what this machine cannot do
         where = training.find_device(device)
     if not again and (run := settled(experiment, seed, patience, finish)):

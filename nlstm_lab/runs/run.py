@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,6 +23,7 @@ from nlstm_lab import experiments, models, paths
 from nlstm_lab.errors import DamagedFile, LabError, MissingRun, StaleRun, UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
+from nlstm_lab.settings import check_seed
 
 LONGEST = 120  # characters of a folder's name that is the experiment's whole name
 
@@ -93,13 +93,6 @@ def name_of(experiment: Experiment, seed: int) -> str:
 def command(experiment: Experiment, seed: int) -> str:
     """What trains a run, as typed into a shell."""
     return f"nlstm-lab train {shlex.quote(experiment.name)} --scale {experiment.scale} --seed {seed}"
-
-
-def check_seed(seed: Any) -> int:
-    """A seed as a plain number; UsageError: it is no whole number from 0 to 2^63."""
-    if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= int(seed) <= 2**63:
-        raise UsageError(f"seed must be a whole number from 0 to 2^63, not {seed!r}")
-    return int(seed)
 
 
 def folder_of(experiment: str, scale: str, seed: int) -> Path:
