@@ -25,7 +25,7 @@ UNDER_WAY = "under way"  # ends the state of a run that is not done
 METRICS = ("bpc", "perplexity", "log_likelihood_nats", "top1_accuracy_pct", "nll_nats")
 METRIC_LABELS = {"bpc": "BPC", "perplexity": "perplexity", "log_likelihood_nats": "log-likelihood (nats)",
                  "nll_nats": "NLL (nats)", "top1_accuracy_pct": "accuracy (%)",
-                 "top1_accuracy_unmasked_pct": "accuracy (%, unknown words counted)"}  # fmt: skip
+                 "top1_accuracy_unmasked_pct": "accuracy (%, masked counted)"}  # fmt: skip
 HIGHER_IS_BETTER = frozenset({"top1_accuracy_pct", "top1_accuracy_unmasked_pct", "log_likelihood_nats"})
 
 

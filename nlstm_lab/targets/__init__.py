@@ -1,6 +1,6 @@
 """What the documents print, and whether our runs agree: numbers, orderings and claims with computed verdicts.
 
-The entries lie in `data/targets/*.toml`, tolerances included, and were written before anything was run.
+The entries lie in `data/targets/*.toml`; one written after its runs says so. `protocol.md` there has the rules.
 
 What these arguments mean wherever they are taken:
 
