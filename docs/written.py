@@ -122,8 +122,8 @@ def results() -> str:
             measured = f"{measured} {unit}{against}, {least['scale']} scale"
             options = f"--scale {least['scale']} --seeds 0-{int(least['seeds']) - 1} {how}".strip()
             command = f"`sweep '{pattern}' {options}`"
-        found = set(rows["verdict"])  # where none holds, one that fails decides
-        verdict = found.pop() if len(found) == 1 else "mixed" if "holds" in found else min(found)
+        found = set(rows["verdict"])  # a claim holds against all rivals, and fails against one
+        verdict = next(one for one in ("fails", "inconclusive", *found) if one in found)
         lines.append(f"| {table} | {claim} | {measured} | {int(least['seeds']) or ''} | {verdict} | {command} |")
     return "\n".join(lines) + "\n"
 
