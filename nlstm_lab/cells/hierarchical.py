@@ -1,4 +1,4 @@
-"""Layers of different timescales: the hierarchical RNN, with given boundaries (equation 1, figure 1 a of HM-RNN)."""
+"""Layers of different timescales (HM-RNN, equation 1), and the hierarchical RNN with given boundaries (figure 1 a)."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -82,7 +82,7 @@ def act(
     if kind.top:
         return h, c, torch.zeros_like(flush), torch.zeros_like(flush)
     score = summed[..., -1:] if weight_z is None else (h * weight_z).sum(-1, keepdim=True)  # or footnote 2
-    z = z_tilde = torch.clamp((slope * score + 1) / 2, 0, 1)  # equation 8, the hard sigmoid
+    z = z_tilde = torch.clamp((slope * score + 1) / 2, 0, 1)  # equation 4, the hard sigmoid
     if kind.boundary != "soft":
         fires = z_tilde.detach() > (kind.threshold if chance is None else chance)  # equation 9
         carrier = z_tilde if kind.straight_through == "clamped" else score

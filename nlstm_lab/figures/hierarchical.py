@@ -1,6 +1,6 @@
 """The HM-RNN drawn: figures 1 and 2 of Hierarchical Multiscale RNNs (Chung, Ahn & Bengio 2016).
 
-Every arrow of figure 1 follows from the boundaries by equations 2 to 7. In figure 2 filled boxes have weights.
+Every arrow of figure 1 follows from the boundaries by equations 2 to 7. In figure 2 blue boxes have weights.
 """
 
 from collections.abc import Iterable, Sequence
