@@ -136,7 +136,7 @@ def medians(cells: pd.DataFrame) -> pd.DataFrame:
         cells: A gathered measure, one row a cell; its `condition` and `value` (a kind of value) are kept apart.
 
     Returns:
-        Columns: the keys; `median`, over living cells; `moving`, over all cells whose value moves, dead ones too;
+        Columns: the keys; `median`, over living cells; `moving`, over these and constant ones that are too slow;
         `measured` and `too_slow`, how many living cells have a number or are too slow for one; `too_slow_dead`; `dead`,
         the share of all cells. Fewer than ENOUGH cells have no median: NaN.
     """

@@ -43,7 +43,7 @@ class TrainingConfig:
         learning_rate: At the start.
         optimizer: Adam or RAdam with torch's betas, RMSprop with `decay`, or SGD without momentum.
         clip_norm: Threshold on a norm; None for none.
-        clip: Of the whole "gradient", or of the whole "update" that the optimizer took, as in the Nested LSTM paper.
+        clip: Of the whole "gradient", as in the Nested LSTM paper, or of the whole "update" that the optimizer took.
         divide_on_plateau: Divides the learning rate when an epoch's validation loss does not fall.
         slope, slope_start: (ceiling, growth) of HM-LSTM's annealing, min(ceiling, slope_start + growth * epoch).
         updates_per_epoch, batches_per_reading: Of an epoch, and of validation and test, cut short; None for all.
