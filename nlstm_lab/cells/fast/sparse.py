@@ -93,5 +93,5 @@ class Layer:
         self.z = hears and not cell.top
         if self.z:
             score = score if cell.weight_z is None else cell.weight_z[0] @ self.h
-            self.z_tilde = min(max((self.slope * float(score) + 1) / 2, 0.0), 1.0)  # equation 8
+            self.z_tilde = min(max((self.slope * float(score) + 1) / 2, 0.0), 1.0)  # equation 4, the hard sigmoid
             self.z = self.z_tilde > cell.threshold  # equation 9
