@@ -4,7 +4,7 @@ A memory is named as in a trace, a hidden state `h` or `layer 2 h`; several name
 divergences are in nats a prediction; distance 0 is the first prediction after the moment.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -124,7 +124,7 @@ def _effects(
     ablations of `each` unit alone."""
     codes, size = encode_symbols(model, text), model.recurrent.hidden_size
     refuse_sampling(model)
-    if not isinstance(moments, Collection) or not all(isinstance(each, Integral) for each in moments):
+    if not hasattr(moments, "__len__") or not all(isinstance(each, Integral) for each in moments):
         raise UsageError(f"moments must be a list of steps, not {moments!r}")
     distance = counted(distance, "distance")
     if len(moments) and max(moments) + distance >= len(codes):
