@@ -142,7 +142,7 @@ def ensure(
     """
     experiment, seed = resolve(name, scale), check_seed(seed)
     if patience is not None:
-        counted(patience, "patience", 1, experiment.training.epochs)
+        patience = counted(patience, "patience", 1, experiment.training.epochs)
     with cells.precision(precision):  # refuses what this machine cannot do
         where = training.find_device(device)
     if not again and (run := settled(experiment, seed, patience, finish)):
