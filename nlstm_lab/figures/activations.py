@@ -39,7 +39,7 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
     wanted = [*range(units)] if isinstance(units, int) else [*units]
     if c.size == 0 or not wanted:
         raise ValueError("there is nothing to draw: the trace or the list of units is empty")
-    if outside := [unit for unit in wanted if not 0 <= unit < c.sizes["unit"]]:
+    if outside := [unit for unit in wanted if unit not in range(c.sizes["unit"])]:
         raise ValueError(f"units {outside} are not among the network's {c.sizes['unit']} (counted from 0)")
     names = c["memory"].values.astype(str).tolist()
     # the other memories of a Nested LSTM are what an inner output gate let through: already within (-1, 1)
