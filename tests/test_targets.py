@@ -263,7 +263,10 @@ def test_a_number_is_judged_by_the_mean_over_seeds_with_its_interval_and_every_v
 
 @pytest.mark.parametrize(
     ("spread", "ours", "verdict"),
-    [(0.0001, 1.437, "match"), (0.0001, 1.438, "close"), (0.01, 1.437, "cannot be judged"), (0.01, 1.6, "differs")],
+    [
+        *((0.0001, 1.437, "match"), (0.0001, 1.438, "close"), (0.01, 1.437, "cannot be judged")),
+        *((0.0012, 1.437, "match"), (0.0016, 1.437, "cannot be judged"), (0.01, 1.6, "differs")),  # four, and six
+    ],
 )
 def test_where_more_than_a_quarter_of_the_other_rows_would_match_nothing_is_said_to(spread, ours, verdict):
     """With seeds that scatter by .01 twelve of twenty other rows of table 1 are close."""
@@ -338,16 +341,6 @@ def test_a_margin_is_positive_where_the_better_one_is_better():
     row = only(rows[(rows["kind"] == "ordering") & (rows["seeds"] > 0)], split="valid")
     assert row["ours"] == pytest.approx(2.9 / 3)
     assert row["verdict"] == "holds"
-
-
-def test_a_larger_log_likelihood_is_the_better_one():
-    table = runs(
-        ("handwriting_hmlstm", "small", "test", [1100.0, 1101.0, 1102.0]),
-        ("handwriting_lstm", "small", "test", [1000.0, 1001.0, 1003.0]),
-        metric="log_likelihood_nats",
-    )
-    frame = targets.verdicts(table)
-    assert only(frame[frame["seeds"] > 0], kind="ordering")["verdict"] == "holds"
 
 
 def test_every_seed_of_both_networks_counts():
@@ -428,12 +421,6 @@ SLOWER, DIES, UPDATES = "nested_lstm.inner_slower_than_outer", "nested_lstm.inne
 def test_a_claim_is_judged_by_its_interval_at_the_largest_scale_that_has_one(name, rows, verdict):
     frame = targets.verdicts(runs(), measured(*((name, *row) for row in rows)))
     assert only(frame, place=name.partition(".")[2])["verdict"] == verdict
-
-
-def test_a_claim_that_nobody_registered_is_refused_with_the_nearest_name():
-    claims = measured(("nested_lstm.inner_slower_than_outter", "small", 1.0, 0.5, 1.5, 3))
-    with pytest.raises(UsageError, match="inner_slower_than_outer"):
-        targets.verdicts(runs(), claims)
 
 
 # Comparison

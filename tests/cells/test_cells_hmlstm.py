@@ -178,6 +178,18 @@ def test_it_has_the_rows_that_its_equations_give():
     assert sum(parameter.numel() for parameter in HMLSTM(D, H, 3).parameters()) == lowest + middle + top
 
 
+@pytest.mark.parametrize("detect_from", ["preactivation", "hidden"])
+def test_the_detectors_weights_alone_start_scaled(detect_from):
+    cells = []
+    for scale in (1.0, 0.25):
+        torch.manual_seed(0)
+        cells.append(HMLSTMCell(D, H, detect_from=detect_from, detector_scale=scale).state_dict())
+    for name, value in cells[0].items():
+        if name == "weight_z" or (detect_from == "preactivation" and name.startswith("weight")):
+            value[-1] *= 0.25
+        assert torch.equal(cells[1][name], value), name
+
+
 def test_hard_selection_passes_no_gradient_through_the_choice():
     gradients = {}
     for selection in ("arithmetic", "hard"):

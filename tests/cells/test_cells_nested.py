@@ -226,9 +226,9 @@ def test_ur_gates_start_at_uniform_timescales_and_opposite_refinements(empty):
 
 
 def test_chrono_biases_are_logarithms_of_uniform_times(empty):
-    memory = NestedLSTM(D, 2000, inner_chrono=101).layers[0].memory
+    memory = NestedLSTM(D, 2000, inner_chrono=11).layers[0].memory
     i, f, g, o = memory.bias.view(4, 2000)
     assert torch.equal(i, -f)
     assert not g.any()
     assert not o.any()
-    torch.testing.assert_close(f.exp().sort().values, torch.linspace(1, 100, 2000), atol=5.0, rtol=0)
+    torch.testing.assert_close(f.exp().sort().values, torch.linspace(1, 10, 2000), atol=0.5, rtol=0)

@@ -123,11 +123,11 @@ def test_offsets_add_up_to_the_line_that_was_written(publish):
     chosen = task.rows["test"][np.argsort(task.sizes[task.rows["test"]], kind="stable")]
     (batch,) = task.evaluate("test", "blocks")
     for column, number in enumerate(chosen):
-        begin, size = task.starts[number], task.sizes[number]
+        size = task.sizes[number]
         path = np.cumsum(batch.targets[: size - 1, column, :2].numpy() * task.deviation + task.mean, axis=0)
-        written = task.points[begin + 1 : begin + size] - task.points[begin]
-        np.testing.assert_allclose(path, written, atol=0.01)
-        assert batch.targets[: size - 1, column, 2].tolist() == task.lifted[begin + 1 : begin + size].tolist()
+        written = np.concatenate(wander(number + 1, size))
+        np.testing.assert_allclose(path, written[1:] - written[0], atol=0.01)
+        assert (np.flatnonzero(batch.targets[:, column, 2]) + 1).tolist() == [size // 3 - 1, size - 1]  # two strokes
 
 
 POINT = line([[(1, 2)]])
@@ -263,7 +263,8 @@ def test_an_order_is_cut_ninety_five_five_and_nothing_is_lost():
         split_90_5_5(order[:19], "here are 19 lines")
 
 
-def test_every_character_and_the_space_before_it_predict_their_word(publish):
+def test_every_character_and_the_space_before_it_predict_their_word(publish, monkeypatch):
+    monkeypatch.setattr("nlstm_lab.datasets.words.RANKED", 4)  # the fifth word has no code of its own
     publish("text8", [text8()])
     task = Autocomplete(length=20, words=4, batch_size=8).load()
     words = ("<eos>", "<unknown>", "three", "one", "two", "four")

@@ -146,6 +146,8 @@ def test_the_nested_language_is_a_task_and_its_seed_its_only_chance():
     assert batch.inputs.shape == (99, 32)
     with pytest.raises(UsageError, match="topics"):
         NestedLanguage(words=4, topics=4).load()
+    with pytest.raises(UsageError, match="evaluation"):
+        NestedLanguage(evaluation="stream")
 
 
 @pytest.mark.slow

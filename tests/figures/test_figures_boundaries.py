@@ -41,6 +41,7 @@ def test_rows_show_every_boundary_white_and_everything_else_black(found):
     np.testing.assert_array_equal(np.concatenate(bands[::2]), result.z.sel(layer=2))
     assert ax.collections[0].get_cmap()(1.0)[:3] == (1, 1, 1)
     assert ax.collections[0].get_cmap()(0.0)[:3] == (0, 0, 0)
+    assert {mesh.get_clim() for mesh in ax.collections} == {(0, 1)}
     drawn = figures.data(figure)
     assert len(drawn) == 2 * len(LONG)
     assert "".join(drawn.loc[drawn["layer"] == 1, "symbol"]) == LONG
@@ -69,6 +70,10 @@ def test_norms_name_the_operations_and_count_the_updates(found):
     assert {"COPY", "UPDATE", "FLUSH"} <= set(words)
     counts = {layer: int((result.operation.sel(layer=layer) != 0).sum()) for layer in (1, 2, 3)}
     assert any(f"{counts[2]} times UPDATE or FLUSH (paper 56)" in word for word in words)
+    heat = [mesh.get_array().ravel() for mesh in figure.axes[0].collections if mesh.get_cmap().name == "norms"]
+    for layer in range(3):  # from its smallest norm to its largest
+        values = np.ma.masked_invalid(np.ma.concatenate(heat[layer::3]))
+        assert (values.min(), values.max()) == pytest.approx((0, 1))
     figure.draw_without_rendering()
     box = figure.get_tightbbox()
     assert box.x0 >= 0

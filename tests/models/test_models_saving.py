@@ -147,8 +147,3 @@ def test_a_class_of_ones_own_trains_and_a_process_without_it_has_its_runs_in_tab
 def test_what_is_no_unit_is_refused(module, name, sentence):
     with pytest.raises(UsageError, match=sentence):
         models.cell_type(name)
-
-
-def test_building_an_unknown_unit_says_how_ones_own_gets_known():
-    with pytest.raises(ValueError, match=r"lab\.models\.cell_type\('module:Class'\)"):
-        models.build(models.ModelConfig("mine:Deeper", 4), ENDS, seed=0)

@@ -85,6 +85,14 @@ def test_samples_follow_the_density():
     np.testing.assert_allclose(samples[:, 2].mean(), 0.5, atol=0.02)
 
 
+def test_a_low_temperature_narrows_components_and_their_choice():
+    density = MixtureDensity(components=2)
+    raw = torch.tensor([0.0, np.log(3), -9.0, 0.0, 9.0, 0.0, *[0.0] * 7]).expand(40_000, -1)  # means (-9, 0), (9, 0)
+    x = density.sample(raw, torch.Generator().manual_seed(0), temperature=0.5)[:, 0]
+    assert (x > 0).float().mean().item() == pytest.approx(0.9, abs=0.01)  # 3 to 1, squared
+    assert x[x > 0].std().item() == pytest.approx(0.5**0.5, rel=0.03)
+
+
 class Given(nn.Module):
     """A unit whose hidden states are its input."""
 
@@ -95,11 +103,11 @@ class Given(nn.Module):
 def test_the_articles_accuracy_counts_what_the_loss_masks():
     """Protocol 30: of seven targets two are padding (0) and one is unknown (1); the loss sees the other four."""
     targets = torch.tensor([[2], [3], [1], [2], [3], [0], [0]])
-    outputs = F.one_hot(torch.tensor([2, 3, 2, 2, 2, 2, 2]), 4).double().unsqueeze(1)
+    outputs = F.one_hot(torch.tensor([2, 3, 2, 2, 2, 2, 0]), 4).double().unsqueeze(1)
     score, _ = Network(Given(), nn.Identity()).score(Batch(outputs, targets, targets > 1))
     found = metrics([float(part) for part in score], "nll_nats")
     assert found["top1_accuracy_pct"] == pytest.approx(100 * 3 / 4)
-    assert found["top1_accuracy_unmasked_pct"] == pytest.approx(100 * 3 / 7)
+    assert found["top1_accuracy_unmasked_pct"] == pytest.approx(100 * 4 / 7)  # a padding, too
     nats = -outputs.log_softmax(-1)[torch.arange(7), 0, targets[:, 0]]
     assert found["nll_nats"] == pytest.approx(float(nats[[0, 1, 3, 4]].mean()))
 

@@ -120,6 +120,7 @@ def test_padding_is_read_as_nothing():
     embedding = PaddedEmbedding(4, 3)
     assert not embedding(torch.tensor([0])).any()
     assert torch.equal(embedding(torch.tensor([1, 3])), embedding.rows[[0, 2]])
+    assert 0.9995 < PaddedEmbedding(401, 99).rows.abs().max() * 400**0.5 <= 1
 
 
 def test_segments_end_at_the_symbols_that_an_experiment_names():

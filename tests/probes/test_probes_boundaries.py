@@ -16,7 +16,7 @@ from nlstm_lab import probes, runs
 from nlstm_lab.cells import HMLSTM, HierarchicalRNN
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.datasets.base import Vocabulary
-from nlstm_lab.errors import MissingRun, UsageError
+from nlstm_lab.errors import UsageError
 from nlstm_lab.models import MixtureDensity, Network
 from nlstm_lab.probes import boundary_scores
 from nlstm_lab.probes.boundary_scores import judged, text_truths
@@ -141,12 +141,6 @@ def test_a_browser_and_a_record_get_the_same(hierarchical, text):
     assert from_rows(rows_of(found), described(model, None, "")).identical(found)
 
 
-def test_a_network_without_weights_is_refused(hierarchical, text):
-    network = hierarchical().drop_weights("0123", "the weights are not kept")
-    with pytest.raises(MissingRun):
-        probes.boundaries(network, text)
-
-
 def test_a_record_is_read_without_the_weights():
     """All but the slope, which is one of them."""
     excerpt, run = Excerpt("ptb", "valid", 270), runs.load("ptb_char_hmlstm_annealed", scale="small")
@@ -199,18 +193,6 @@ def test_a_turned_boundary_costs_what_the_next_predictions_lose(hierarchical, te
                 for each in (left, turned)
             )
         np.testing.assert_allclose(by_kind(result, "loss_increase")[kind], lost - intact, atol=1e-5)
-
-
-@pytest.mark.slow
-def test_a_flush_that_drops_nothing_and_fetches_nothing_costs_nothing(hierarchical, text, first):
-    model = hierarchical()
-    cell = model.recurrent.cells[0]
-    with torch.no_grad():  # layer 1 never keeps its cell, nor hears layer 2: FLUSH and UPDATE are the same
-        cell.bias[8:16] = -100
-        cell.weight_th.zero_()
-    result = first(model, text, moments=20, distance=10)
-    assert result["kl"].abs().max() == 0
-    assert result["loss_increase"].abs().max() == 0
 
 
 def test_a_layer_that_never_flushes_has_nothing_to_withhold(hierarchical, text, first):

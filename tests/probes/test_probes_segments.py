@@ -136,6 +136,16 @@ def test_the_symbol_of_a_space_tells_all_of_it_and_shuffled_boundaries_nothing(m
     assert bits["shuffled"] < 0.01 < bits["bits"] < bits["entropy"]
 
 
+@pytest.mark.parametrize(("late", "right"), [(-1, False), (0, True), (1, True), (2, False)])
+def test_a_boundary_falls_on_a_word_at_a_space_or_one_step_after(late, right, measured):
+    symbols = list(TEXT)
+    z = np.roll(text_truths(symbols)["spaces"], late)
+    found = reading(z[:, None]).assign_coords(symbol=("time", symbols))
+    text = Excerpt("ptb", "valid", len(symbols))
+    row = measured(segments.word_alignment.__wrapped__, [found], [text_truths(symbols)], text).iloc[0]
+    assert (row["f1"] == 1) == right
+
+
 KNOWN = Excerpt(NestedLanguage(words=32, topics=4), "valid", 9_500)
 
 

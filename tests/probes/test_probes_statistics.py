@@ -13,13 +13,6 @@ def test_the_t_interval_is_the_textbook_one():
     assert t_interval(x) == pytest.approx((x.mean(), low, high))
 
 
-@pytest.mark.slow
-def test_it_covers_from_three_seeds_on():
-    x = np.random.default_rng(1).standard_normal((4000, 3))
-    inside = [low <= 0 <= high for _, low, high in map(t_interval, x)]
-    assert np.mean(inside) == pytest.approx(0.95, abs=0.015)
-
-
 @pytest.mark.parametrize("values", [[], [1.0], [1.0, 2.0], [1.0, 2.0, float("nan")]])
 def test_too_few_or_broken_values_have_no_interval(values):
     interval = t_interval(values)
@@ -81,6 +74,7 @@ def test_a_claim_about_several_rivals_is_decided_by_the_one_that_is_least_far_be
     assert least([compare(far, base), compare(near, base)]) == compare(near, base)
     assert least([compare(far, base), compare(ahead, base)]).ordering == "fails"
     assert least([compare(far, base), compare({}, base)]).ordering == "not measured"
+    assert least([compare({}, base), compare(ahead, base)]).ordering == "fails"
 
 
 def test_a_seed_without_a_number_leaves_the_comparison_unmeasured():

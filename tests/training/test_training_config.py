@@ -131,6 +131,9 @@ def test_sgd_follows_the_gradient_and_radam_moves_less_than_adam_at_first():
     assert Apart().moved(TrainingConfig(1, 0.01, optimizer="sgd", clip_norm=None), 10) == pytest.approx((10, 10))
     moved, _ = Apart().moved(TrainingConfig(1, 0.01, optimizer="radam", clip_norm=None), 20)
     assert 0 < moved < 20
+    for name in ("adam", "radam"):
+        optimizer = TrainingConfig(1, 0.01, optimizer=name).make_optimizer(network(1.0))
+        assert (optimizer.defaults["betas"], optimizer.defaults["weight_decay"]) == ((0.9, 0.999), 0)
 
 
 def test_an_output_bias_that_is_not_there_cannot_be_trained_apart():
