@@ -66,6 +66,13 @@ def test_committed_weights_stay_within_their_room():
     assert sum(sizes) <= 40_000_000
 
 
+def test_nothing_tracked_is_a_link():
+    """One to an environment would dangle in every other clone."""
+    asked = ["git", "ls-files", "-s"]
+    listed = subprocess.run(asked, cwd=paths.root(), capture_output=True, check=True, text=True).stdout
+    assert [line for line in listed.splitlines() if line.startswith("120000")] == []
+
+
 SOURCE = ("nlstm_lab/", "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
 SOURCE += tuple(f"data/runs/{known['run']}/" for known in models.PRETRAINED.values())
 USED = """
