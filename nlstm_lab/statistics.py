@@ -55,7 +55,7 @@ class Compared(NamedTuple):
         return {"verdict": verdict, **values, "seeds": self.seeds, "df": self.df}
 
 
-def bootstrap(values: ArrayLike, *, resamples: int = 2000, seed: int = 0) -> Interval:
+def bootstrap(values: ArrayLike, *, resamples: int = 2000) -> Interval:
     """Compute the mean of the values with its 95 % percentile bootstrap interval, reproducibly.
 
     It is for texts, moments and units within one seed; over a handful of seeds it promises too much (`t_interval`).
@@ -64,7 +64,7 @@ def bootstrap(values: ArrayLike, *, resamples: int = 2000, seed: int = 0) -> Int
     array = np.asarray(values, float)
     if len(array) < 3:
         return t_interval(array)
-    how: Any = {"n_resamples": resamples, "method": "percentile", "rng": np.random.default_rng(seed)}
+    how: Any = {"n_resamples": resamples, "method": "percentile", "rng": np.random.default_rng(0)}
     ends = stats.bootstrap((array,), np.mean, **how).confidence_interval
     return Interval(float(array.mean()), float(ends.low), float(ends.high))
 
