@@ -83,18 +83,26 @@ def load(folder: Path | str) -> Network:
             config |= json.loads((folder / RESULT).read_text(encoding="utf-8"))
         name = config.get("name") if "experiment" not in config else _run_of(config)
         model, interface = _model(config["model"]), Interface.from_record(config["interface"])
-        weights = load_file(folder / WEIGHTS)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedFile(f"the network in {folder} is damaged or none of ours ({error})") from error
     network = build(model, interface, seed=0, name=str(name or ""))
-    wide = {key: value.float() if value.dtype == torch.float16 else value for key, value in weights.items()}
-    if config.get("weights_sha256") not in (None, digest(wide), digest(weights)):
-        raise DamagedFile(f"{folder / WEIGHTS} does not hold the weights that {CONFIG} names: copy the folder anew")
-    kind = next((value.dtype for value in wide.values() if value.is_floating_point()), torch.float32)
+    return read_weights(network, folder / WEIGHTS, config.get("weights_sha256") or "")
+
+
+def read_weights(network: Network, file: Path, sha256: str) -> Network:
+    """Give a network the weights in a file, halves as float32, and set it to eval mode.
+
+    DamagedFile: it cannot be read, or holds other weights than those of this digest ("" is of any).
+    """
     try:
+        weights = load_file(file)
+        wide = {key: value.float() if value.dtype == torch.float16 else value for key, value in weights.items()}
+        if sha256 not in ("", digest(wide), digest(weights)):
+            raise ValueError("its sha256 is not the recorded one")
+        kind = next((value.dtype for value in wide.values() if value.is_floating_point()), torch.float32)
         network.to(kind).load_state_dict(wide)
-    except RuntimeError as error:
-        raise DamagedFile(f"{folder / WEIGHTS} holds the weights of another network ({error})") from error
+    except (SafetensorError, RuntimeError, ValueError, OSError) as error:
+        raise DamagedFile(f"{file} is damaged or not this network's ({error}); restore or train it anew") from error
     return network.eval()
 
 

@@ -44,9 +44,12 @@ def continued(
     (37, True)
     """
     vocabulary = vocabulary_of(model)
-    length, generator = counted(length, "length"), _drawing(seed, temperature)
+    length, seed = counted(length, "length"), check_seed(seed)
+    if not isinstance(temperature, Real) or not 0 < temperature < math.inf:
+        raise UsageError(f"temperature must be a number above 0, not {temperature!r}")
     if model.words is not None:
         raise UsageError(f"{model.name or 'this network'} predicts words; a text is continued by the next character")
+    generator = torch.Generator().manual_seed(seed)
     nothing = torch.tensor([vocabulary.symbols.index(symbol) for symbol in NO_SYMBOLS if symbol in vocabulary.symbols])
     codes, state = encode(model, string(text)).unsqueeze(1), None
     plan = Plan(model, codes[:1], len(codes) + length - 1, edits or {})
@@ -70,13 +73,6 @@ def continued(
     return text + vocabulary.decode(torch.tensor(drawn))
 
 
-def _drawing(seed: int, temperature: float) -> torch.Generator:
-    """What draws at a temperature, which is a number above 0."""
-    if not isinstance(temperature, Real) or not 0 < temperature < math.inf:
-        raise UsageError(f"temperature must be a number above 0, not {temperature!r}")
-    return torch.Generator().manual_seed(check_seed(seed))
-
-
 def write(model: Network, points: int = 600, temperature: float = 1.0, seed: int = 0) -> Tensor:
     """Write with the pen: draw points from the network's own predictions (`model.density.sample`).
 
@@ -92,7 +88,9 @@ def write(model: Network, points: int = 600, temperature: float = 1.0, seed: int
     if density is None:
         raise UsageError(f"{model.name or 'this network'} does not write by hand: it has no mixture density")
     points = counted(points, "points", 2, LONGEST)
-    generator = _drawing(seed, temperature)
+    if not isinstance(temperature, Real) or not 0 < temperature < math.inf:
+        raise UsageError(f"temperature must be a number above 0, not {temperature!r}")
+    generator = torch.Generator().manual_seed(check_seed(seed))
     line, state = [torch.zeros(1, 1, 3)], None
     with reading(model):
         for _ in range(points - 1):

@@ -16,12 +16,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pandas as pd
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 
 from nlstm_lab import experiments, models, paths
 from nlstm_lab.errors import DamagedFile, LabError, MissingRun, StaleRun, UsageError
 from nlstm_lab.experiments import Experiment
+from nlstm_lab.models.saving import read_weights
 from nlstm_lab.runs import records
 from nlstm_lab.settings import check_seed
 
@@ -64,7 +63,6 @@ class Run:
         Where they are not kept, the network still finds what was recorded of it; only its reading raises MissingRun.
         DamagedFile: the file is damaged, or holds other weights than recorded.
         """
-        file = self.folder / "weights.safetensors"
         try:
             ends = models.Interface.from_record(self.result["interface"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -72,18 +70,12 @@ class Run:
                 f"{self.folder / 'result.json'} does not say what the network reads ({error}); {records.WAY_OUT}"
             ) from error
         network = models.build(self.experiment.model, ends, seed=self.seed, name=self.name)
+        file, sha256 = self.folder / "weights.safetensors", self.result.get("weights_sha256", "")
         if not self.has_weights:
             why = f"the weights of {self.name} are not kept here (its record is); train it again with "
             why += f"`{command(self.experiment, self.seed)} --again`"
-            return network.drop_weights(self.result.get("weights_sha256", ""), why).eval()
-        try:
-            weights = {name: value.float() for name, value in load_file(file).items()}
-            if models.digest(weights) != self.result.get("weights_sha256", models.digest(weights)):
-                raise ValueError("its sha256 is not the recorded one")
-            network.load_state_dict(weights)
-        except (SafetensorError, RuntimeError, ValueError, OSError) as error:
-            raise DamagedFile(f"{file} is damaged or not this network's ({error}); {records.WAY_OUT}") from error
-        return network.to(device).eval()
+            return network.drop_weights(sha256, why).eval()
+        return read_weights(network, file, sha256).to(device)
 
 
 def name_of(experiment: Experiment, seed: int) -> str:
