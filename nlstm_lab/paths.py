@@ -63,7 +63,7 @@ def workspace(name: str = "own") -> Path:
 
     For trials: no committed record is read or changed. UsageError: a name that is no plain word.
     """
-    if not re.fullmatch(r"\w+", name):
+    if not isinstance(name, str) or not re.fullmatch(r"\w+", name):
         raise UsageError(f"a workspace is called by a word of letters, digits and underscores, not {name!r}")
     for kind in ("runs", "probes", "figures"):
         os.environ[f"NLSTM_LAB_{kind.upper()}"] = str(workspaces() / name / kind)
