@@ -30,7 +30,7 @@ MANY = 250  # characters, from which on narrow ones keep a figure on a page
 def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: Values = "printed") -> pd.DataFrame:
     """What the figure shows: a row for each memory (innermost or highest first), unit and step."""
     if values not in get_args(Values):
-        raise ValueError(f"values must be one of {', '.join(map(repr, get_args(Values)))}, not {values!r}")
+        raise UsageError(f"values must be one of {', '.join(map(repr, get_args(Values)))}, not {values!r}")
     if "c" not in trace:
         raise UsageError(f"{trace.attrs.get('model') or 'this network'} has no cells: see lab.widgets.CellExplorer")
     if "text" in trace.dims:
@@ -38,9 +38,9 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
     c = trace["c"].transpose("memory", "unit", "time").astype(float)
     wanted = [*range(units)] if isinstance(units, int) else [*units]
     if c.size == 0 or not wanted:
-        raise ValueError("there is nothing to draw: the trace or the list of units is empty")
+        raise UsageError("there is nothing to draw: the trace or the list of units is empty")
     if outside := [unit for unit in wanted if unit not in range(c.sizes["unit"])]:
-        raise ValueError(f"units {outside} are not among the network's {c.sizes['unit']} (counted from 0)")
+        raise UsageError(f"units {outside} are not among the network's {c.sizes['unit']} (counted from 0)")
     names = c["memory"].values.astype(str).tolist()
     # the other memories of a Nested LSTM are what an inner output gate let through: already within (-1, 1)
     innermost = {re.match(r"(layer \d+)?", memory)[0]: memory for memory in names}.values()  # type: ignore[index]
@@ -94,7 +94,7 @@ def cell_activations(
     pitch, font = FULL if full else WIDE if panel > 2.5 and len(symbols) <= MANY else NARROW
     per_line = int((panel - PANEL_GAP) / pitch)
     if per_line < 1:
-        raise ValueError(f"{len(memories)} memories side by side need more than {width} inches")
+        raise UsageError(f"{len(memories)} memories side by side need more than {width} inches")
     # as few lines as there can be, the longest of them as short as it can be
     lines = min((wrap(symbols, shorter) for shorter in range(1, per_line + 1)), key=len)
     pitch = (panel - PANEL_GAP) / max(stop - start for start, stop in lines)
