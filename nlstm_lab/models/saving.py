@@ -86,23 +86,24 @@ def load(folder: Path | str) -> Network:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedFile(f"the network in {folder} is damaged or none of ours ({error})") from error
     network = build(model, interface, seed=0, name=str(name or ""))
-    return read_weights(network, folder / WEIGHTS, config.get("weights_sha256") or "")
+    return read_weights(network, folder / WEIGHTS, config)
 
 
-def read_weights(network: Network, file: Path, sha256: str) -> Network:
+def read_weights(network: Network, file: Path, recorded: Mapping[str, Any]) -> Network:
     """Give a network the weights in a file, halves as float32, and set it to eval mode.
 
-    DamagedFile: it cannot be read, or holds other weights than those of this digest ("" is of any).
+    DamagedFile: it cannot be read, or holds others than those of the `weights_sha256` that is recorded, if one is.
     """
     try:
         weights = load_file(file)
         wide = {key: value.float() if value.dtype == torch.float16 else value for key, value in weights.items()}
-        if sha256 not in ("", digest(wide), digest(weights)):
+        if "weights_sha256" in recorded and all(digest(one) != recorded["weights_sha256"] for one in (wide, weights)):
             raise ValueError("its sha256 is not the recorded one")
         kind = next((value.dtype for value in wide.values() if value.is_floating_point()), torch.float32)
         network.to(kind).load_state_dict(wide)
     except (SafetensorError, RuntimeError, ValueError, OSError) as error:
-        raise DamagedFile(f"{file} is damaged or not this network's ({error}); restore or train it anew") from error
+        way = "restore it with git, or train it anew with --again"
+        raise DamagedFile(f"{file} is damaged or of another network ({error}); {way}") from error
     return network.eval()
 
 

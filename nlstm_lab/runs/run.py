@@ -20,7 +20,7 @@ import pandas as pd
 from nlstm_lab import experiments, models, paths
 from nlstm_lab.errors import DamagedFile, LabError, MissingRun, StaleRun, UsageError
 from nlstm_lab.experiments import Experiment
-from nlstm_lab.models.saving import read_weights
+from nlstm_lab.models.saving import WEIGHTS, read_weights
 from nlstm_lab.runs import records
 from nlstm_lab.settings import check_seed
 
@@ -49,7 +49,7 @@ class Run:
     @property
     def has_weights(self) -> bool:
         """Whether its weights are kept here."""
-        return (self.folder / "weights.safetensors").exists()
+        return (self.folder / WEIGHTS).exists()
 
     @cached_property
     def history(self) -> pd.DataFrame:
@@ -70,12 +70,11 @@ class Run:
                 f"{self.folder / 'result.json'} does not say what the network reads ({error}); {records.WAY_OUT}"
             ) from error
         network = models.build(self.experiment.model, ends, seed=self.seed, name=self.name)
-        file, sha256 = self.folder / "weights.safetensors", self.result.get("weights_sha256", "")
         if not self.has_weights:
             why = f"the weights of {self.name} are not kept here (its record is); train it again with "
             why += f"`{command(self.experiment, self.seed)} --again`"
-            return network.drop_weights(sha256, why).eval()
-        return read_weights(network, file, sha256).to(device)
+            return network.drop_weights(self.result.get("weights_sha256", ""), why).eval()
+        return read_weights(network, self.folder / WEIGHTS, self.result).to(device)
 
 
 def name_of(experiment: Experiment, seed: int) -> str:

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.special import expit as sigmoid
 
-from nlstm_lab.cells import ClockworkRNN, HierarchicalRNN
+from nlstm_lab.cells import LSTM, ClockworkRNN, HierarchicalRNN, HierarchicalRNNCell
 
 T, B, D, H, L = 12, 3, 5, 8, 3
 DOUBLE = torch.float64
@@ -50,6 +50,29 @@ def test_hierarchical_rnn_is_figure_1a():
         close(c_n[:, row], np.stack(c))
 
 
+def test_one_layer_is_an_lstm_and_so_is_the_lowest_within_a_segment():
+    lstm = LSTM(D, H, dtype=DOUBLE)
+    x = torch.randn(T, B, D, dtype=DOUBLE)
+    for layers in (1, 3):
+        unit = HierarchicalRNN(D, H, layers, all_layers=True, dtype=DOUBLE)
+        unit.load_state_dict(lstm.state_dict(), strict=False)
+        output, _last = unit(x, torch.zeros(T, B, layers - 1))
+        torch.testing.assert_close(output[..., :H], lstm(x)[0], rtol=0, atol=1e-12)
+        assert not output[..., H:].any()
+
+
+def test_a_new_segment_forgets_the_layers_own_past_and_hears_the_layer_above():
+    cell = HierarchicalRNNCell(D, H)
+    x, h, c, above = (torch.randn(B, n) for n in (D, H, H, H))
+    ended, now = torch.ones(B), torch.ones(B)
+    new = cell(x, (h, c, ended), z_below=now, h_above=above)
+    other_past = cell(x, (c, h, ended), z_below=now, h_above=above)
+    assert all(map(torch.equal, new, other_past))
+    assert not torch.isclose(new[0], cell(x, (h, c, ended), z_below=now, h_above=-above)[0]).any()
+    waiting = cell(x, (h, c, ended), z_below=0 * now, h_above=above)
+    assert all(map(torch.equal, waiting, (h, c, ended)))
+
+
 @pytest.mark.parametrize("layer_norm", [False, True])
 def test_clockwork_rnn_is_its_equations(layer_norm):
     torch.manual_seed(1)
@@ -76,3 +99,13 @@ def test_clockwork_rnn_is_its_equations(layer_norm):
     first, state = unit(x[:5])  # a carried state keeps the rhythm
     assert state[1].tolist() == [5]
     close(torch.cat([first, unit(x[5:], state)[0]]), np.stack(expected))
+
+
+def test_slow_modules_do_not_hear_fast_ones():
+    unit = ClockworkRNN(D, H, layer_norm=True)
+    h = torch.randn(1, B, H, requires_grad=True)
+    output, _last = unit(torch.randn(T, B, D), (h, torch.zeros(1, B, dtype=torch.long)))
+    for k in range(4):
+        (gradient,) = torch.autograd.grad(output[..., 2 * k : 2 * k + 2].sum(), h, retain_graph=True)
+        assert not gradient[..., : 2 * k].any()
+        assert gradient[..., 2 * k :].any()

@@ -153,3 +153,13 @@ def test_the_horizon_is_the_loss_from_so_much_context(network, text):
                 log_p = model(codes[p - context : p, None])[0][-1, 0].log_softmax(-1)
             losses.append(-float(log_p[codes[p]]))
         assert result[context] == pytest.approx(np.mean(losses), abs=1e-5)
+
+
+def test_the_horizon_ends_where_the_memory_does(network, text):
+    model = network(LSTM)
+    cell = model.recurrent.layers[0]
+    with torch.no_grad():
+        cell.bias.view(4, -1)[1] = -1e4  # the forget gate
+        cell.weight_hh.zero_()  # neither c nor h carries anything from step to step
+    result = loss_by_context(model, text, contexts=(1, 5, 50), positions=30)["loss"]
+    np.testing.assert_allclose(result[0], result[2], atol=1e-6)

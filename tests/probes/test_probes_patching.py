@@ -48,6 +48,30 @@ def latch():
     return lab.models.wrap(unit, readout=readout, vocabulary=" ab")
 
 
+@pytest.mark.slow
+def test_in_a_delay_line_each_moment_lights_in_its_own_cell():
+    lag, model = 4, delay_line(4)
+    clean, corrupted = "  a   ", "  b   "
+    found = patch(model, (clean, corrupted, "a", "b"))
+    effect = found.clean - found.corrupted
+    assert effect > 1
+    # the word was read three characters ago; it goes on through h alone, one cell a step
+    np.testing.assert_allclose(found.patched.sel(memory="h"), effect, rtol=1e-5)
+    np.testing.assert_allclose(found.patched.sel(memory="cell"), 0, atol=1e-6)
+    later = patch(model, (clean + " ", corrupted + " ", "a", "b"))
+    assert float(later.effect) == pytest.approx(0, abs=1e-6)  # the line is four steps long
+    for step in range(lag - 1):  # patched unit by unit, it lights in the unit that holds it then
+        lit = []
+        for unit in range(lag):
+            state = lab.probes.run(model, clean).trace.h[2 + step, 0].values
+            edits = {("h before", 3 + step, (unit,)): lab.probes.put(float(state[unit]))}
+            logits = lab.probes.run(model, corrupted, edits=edits).logits[-1]
+            lit.append(float(logits[1] - logits[2]) - float(found.corrupted))
+        assert np.argmax(lit) == step
+        assert lit[step] == pytest.approx(float(effect), rel=1e-5)
+        assert sum(lit) == pytest.approx(float(effect), rel=1e-4)
+
+
 def test_a_latch_lights_in_its_memory_at_every_step():
     found = patch(latch(), ("a    ", "b    ", "a", "b"))
     effect = found.clean - found.corrupted
