@@ -195,6 +195,18 @@ def test_a_turned_boundary_costs_what_the_next_predictions_lose(hierarchical, te
         np.testing.assert_allclose(by_kind(result, "loss_increase")[kind], lost - intact, atol=1e-5)
 
 
+@pytest.mark.slow
+def test_a_flush_that_drops_nothing_and_fetches_nothing_costs_nothing(hierarchical, text, first):
+    model = hierarchical()
+    cell = model.recurrent.cells[0]
+    with torch.no_grad():  # layer 1 never keeps its cell, nor hears layer 2: FLUSH and UPDATE are the same
+        cell.bias[8:16] = -100
+        cell.weight_th.zero_()
+    result = first(model, text, moments=20, distance=10)
+    assert result["kl"].abs().max() == 0
+    assert result["loss_increase"].abs().max() == 0
+
+
 def test_a_layer_that_never_flushes_has_nothing_to_withhold(hierarchical, text, first):
     model = hierarchical()
     with torch.no_grad():
