@@ -53,6 +53,7 @@ class Vocabulary:
             raise UsageError(
                 f"the text has characters that this network's vocabulary of {len(self)} symbols lacks: "
                 f"{' '.join(map(repr, unknown[:10]))}; it knows {known[:200]!r}{', among others' * (len(known) > 200)}"
+                "; `lab.probes.mapped` takes the nearest ones"
             )
         return torch.tensor([codes[character] for character in text], dtype=torch.int64)
 

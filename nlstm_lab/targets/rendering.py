@@ -41,11 +41,14 @@ OUTCOMES = {  # column of the report: the verdicts that it counts, worded as the
 NUMBERS = ["number", "from memory"]
 STATEMENT = ["where", "says", "note", "metric", "split", "scale", "setting"]  # what one line of a page is about
 FROM_MEMORY = "Not printed in our copy, so in no total; the value is from memory."
+HOLD = (
+    "hold where the whole 95 % interval over seeds lies above 0, or above the number that is named, fail where it lies "
+    "below, and else are inconclusive."
+)
 DECIDED = (
     "How it is decided: of a number, ours is the mean over seeds; it is judged at paper scale alone, by its distance "
     "from the printed one. Of an ordering, ours is by how much the first is better, in the metric's unit, at the scale "
-    "shown; it holds where the whole 95 % interval over seeds lies above 0, fails where it lies below, and else is "
-    "inconclusive."
+    f"shown; of a claim, what was measured. Both {HOLD}"
 )
 
 
@@ -121,7 +124,7 @@ def claimed(claims: pd.DataFrame) -> Comparison:
     """
     rows = frame(judge_claims(claims, claims["claim"]))
     rows["subject"] = rows["says"] + " Measured: " + rows["subject"] + ". " + rows["note"]
-    return Comparison("", "Claims, what was measured of them, and what decides", "", rows.assign(note=""))
+    return Comparison("", "Claims, and what was measured of them", f"They {HOLD}", rows.assign(note=""))
 
 
 def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -134,9 +137,7 @@ def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
         **{name: rows[name] for name in ("parameters", "metric", "split")},
         "printed": rows["as_printed"],
         "ours": ours,
-        "95 % interval": [
-            f"{first} to {last}" if first and last else "" for first, last in zip(low, high, strict=True)
-        ],
+        "95 % interval": [f"{one} to {other}" if one and other else "" for one, other in zip(low, high, strict=True)],
         "seeds": rows["seeds"].astype(str),
         "each seed": rows["values"],
         **{name: rows[name] for name in ("scale", "verdict")},
@@ -211,16 +212,14 @@ def readme_block(verdicts: pd.DataFrame) -> str:
     rows["says"] = rows["says"].mask(number, (rows["subject"] + setting).where(ran_table, "its numbers"))
     rows["setting"] = rows["setting"].mask(number, "")
     rows["note"] = rows["note"].mask(rows["kind"].eq("from memory"), FROM_MEMORY)
-    rows["note"] = rows["note"].mask(claim, "Measured: " + rows["subject"] + ". " + rows["note"]).str.strip()
+    rows["says"] = rows["says"].mask(claim, rows["says"] + "<br>*Measured: " + rows["subject"] + ".*")
     rows = rows[claim | (rows["kind"].eq("ordering") & rows["anchor"]) | (number & (ran | rows["as_printed"].ne("")))]
     lines = [DECIDED, "Where a sentence has several comparisons, the smallest difference is shown.", ""]
     for name, mine in rows[~rows["own"]].groupby("document", sort=False):
         document = load(str(name))
+        within = (f"{document.places[one.place].where}, {one}." for one in discriminations(mine) if one.ours[1])
         lines += [f"**{document.title}** ({document.authors}, {document.year})", "", *_lines(mine)]
-        lines += [
-            "\n\n".join(f"{document.places[one.place].where}, {one}." for one in discriminations(mine) if one.ours[1]),
-            "",
-        ]
+        lines += ["\n\n".join(within), ""]
     if rows["own"].any():
         lines += ["**Questions of our own**", "", *_lines(rows[rows["own"]])]
     return "\n".join(lines).rstrip() + "\n"
@@ -231,9 +230,10 @@ def _cells(*cells: object) -> str:
 
 
 def _lines(rows: pd.DataFrame) -> Iterator[str]:
-    """A line a number, and a line a sentence: the smallest difference of its comparisons, and their verdicts."""
+    """A line a number, and a line a sentence: the smallest difference of its comparisons, and their verdicts; notes."""
     yield "| where | row or claim | metric | split | printed | ours | seeds | scale | verdict |"
     yield "|---" * 9 + "|"
+    notes, about = dict[str, int](), ("", "", "")
     for _, alike in rows.groupby(STATEMENT, sort=False):
         several, least, ours = len(alike) > 1, alike.sort_values("ours", kind="stable").iloc[0].to_dict(), ""
         if least["scale"]:
@@ -242,7 +242,9 @@ def _lines(rows: pd.DataFrame) -> Iterator[str]:
         printed = least["as_printed"] if least["kind"] in NUMBERS and not several else ""
         tally = alike["verdict"].value_counts(sort=False)
         verdict = ", ".join(f"{count} {name}" if several else str(name) for name, count in tally.items())
-        said = f"{least['says']}<br>*{least['note']}*" if least["note"] else least["says"]
+        note = f" <sup>{notes.setdefault(least['note'], len(notes) + 1)}</sup>" if least["note"] else ""
         scale, seeds = ", ".join(filter(None, [least["scale"], least["setting"]])), alike["seeds"].min() or ""
-        yield _cells(least["where"], said, least["metric"], least["split"], printed, ours, seeds, scale, verdict)
-    yield ""
+        before, about = about, (least["where"], least["says"] + note, least["metric"])
+        head = about if about[:2] != before[:2] else ("", "", about[2] if about != before else "")  # said once
+        yield _cells(*head, least["split"], printed, ours, seeds, scale, verdict)
+    yield from ("", *(f"{number}. {one[0].upper() + one[1:].rstrip('.')}." for one, number in notes.items()), "")

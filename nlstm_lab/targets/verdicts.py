@@ -189,12 +189,12 @@ def _ordering(place: Place, row: Row, runs: Runs) -> Row:
 
 def _claim(document: str, claim: Claim, claims: pd.DataFrame) -> Row:
     within, bound = claim.tolerance, claim.above or 0.0
-    rule = f"holds if the whole 95 % interval over seeds is above {bound:g}, fails if it is below"
+    rule = f"; to be above {bound:g}" if bound else ""
     if within:
-        rule = f"a match within {100 * within.match:g} % of the printed number, close within {100 * within.close:g} %"
+        rule = f"; a match within {100 * within.match:g} % of the printed number, close within {100 * within.close:g} %"
     row = Row(
         document, claim.name, claim.where, "claim", anchor=not claim.counted_with, own=claim.ours, says=claim.says,
-        subject=f"{claim.measure}; {rule}", note=claim.note, printed=float(claim.printed or "nan"),
+        subject=claim.measure + rule, note=claim.note, printed=float(claim.printed or "nan"),
         as_printed=str(claim.printed or ""),
     )  # fmt: skip
     mine = claims[claims["claim"] == f"{document}.{claim.name}"].dropna(subset="value")  # NaN: too little to measure
