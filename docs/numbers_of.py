@@ -125,6 +125,13 @@ def bpc_after(experiment: str, epoch: int, scale: str = "paper") -> float:
     return float(history[wanted].set_index("epoch")["value"].loc[epoch])
 
 
+def at_lowest_error(experiment: str, split: str = "valid") -> float:
+    """BPC of the first seed's run at the paper's scale, in blocks, at the epoch of the lowest validation error rate."""
+    history = lab.runs.load(experiment, 0, "paper").history.query("evaluation == 'blocks'")
+    by_epoch = history.pivot_table("value", "epoch", ["split", "metric"])
+    return float(by_epoch.loc[by_epoch["valid", "top1_accuracy_pct"].idxmax(), (split, "bpc")])
+
+
 def cold_minus_streamed(experiment: str) -> float:
     """Validation BPC in blocks minus test BPC as one stream, at the paper's size."""
     bpc = table().query("experiment == @experiment and scale == 'paper' and metric == 'bpc'")
