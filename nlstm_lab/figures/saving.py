@@ -20,7 +20,7 @@ from matplotlib.artist import Artist
 from matplotlib.axis import Tick
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.font_manager import findfont, fontManager, get_font
+from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Text
@@ -75,8 +75,8 @@ def find_letters(figure: Figure) -> None:
         strange = {ord(letter) for letter in words.get_text() if ord(letter) > 0x2FF}
         if strange and (lacking := strange - _letters(findfont(words.get_fontproperties()))):
             # matplotlib's last resort has a box for every letter
-            fonts = {font.name: font.fname for font in fontManager.ttflist if not font.name.startswith("Last Resort")}
-            held = {name: len(lacking & _letters(path)) for name, path in sorted(fonts.items())}
+            fonts = {font.name for font in fontManager.ttflist if not font.name.startswith("Last Resort")}
+            held = {name: len(lacking & _letters(findfont(FontProperties(family=[name])))) for name in sorted(fonts)}
             if held[best := max(held, key=lambda name: held[name])]:
                 words.set_fontfamily([*dict.fromkeys([*words.get_fontfamily(), best])])
 
