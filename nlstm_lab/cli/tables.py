@@ -137,7 +137,7 @@ def audit(
     with warnings.catch_warnings(record=True) as left_out:
         warnings.simplefilter("always")
         table = runs.table()
-    wrong, done = [*(str(one.message) for one in left_out), *damaged()], {}
+    wrong, done = [*(str(one.message) for one in left_out if one.category is UserWarning), *damaged()], {}
     for target in names or places:
         if target not in places:
             raise UsageError(f"there is no table {target!r}; there are {', '.join(places)}")
