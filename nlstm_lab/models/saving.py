@@ -22,7 +22,7 @@ from nlstm_lab.models.parts import Interface, ModelConfig
 from nlstm_lab.settings import RECORDED_AS
 
 CONFIG, RESULT, WEIGHTS = "config.json", "result.json", "weights.safetensors"
-RUN = "{experiment}/{scale}-seed{seed}"  # the name of a run, of what its result says
+RUN_NAME = "{experiment}/{scale}-seed{seed}"  # of what a result says
 PRETRAINED: dict[str, Any] = tomllib.loads(
     resources.files(__package__).joinpath("pretrained.toml").read_text(encoding="utf-8")
 )
@@ -82,7 +82,7 @@ def load(folder: Path | str) -> Network:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         if "interface" not in config:  # that of a run lies beside it
             config |= json.loads((folder / RESULT).read_text(encoding="utf-8"))
-        name = config.get("name") if "experiment" not in config else RUN.format_map(config)
+        name = config.get("name") if "experiment" not in config else RUN_NAME.format_map(config)
         model, interface = _model(config["model"]), Interface.from_record(config["interface"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedFile(f"the network in {folder} is damaged or none of ours ({error})") from error
@@ -155,7 +155,7 @@ def card(name: str) -> str:
     ]
     model = ", ".join(f"{key} {value}" for key, value in config["model"].items() if value not in (None, {}, []))
     megabytes, minutes = (folder / WEIGHTS).stat().st_size / 1e6, result["seconds"] / 60
-    training = f"{RUN.format_map(result)}, best epoch {result['best_epoch']}, {minutes:.0f} minutes"
+    training = f"{RUN_NAME.format_map(result)}, best epoch {result['best_epoch']}, {minutes:.0f} minutes"
     lines = [
         f"# {name}\n\n{known['task']}\n",
         f"- **Network**: {model}; {result['parameters']:,} parameters, {megabytes:.1f} MB",
