@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+WAY_OUT = "restore it with git, or train the run anew with --again"  # of a run's damaged file
+
 
 class LabError(Exception):
     """Something failed: exit code 1."""

@@ -40,7 +40,7 @@ class Job:
     name: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     replace: bool = False  # what is committed, also where other parameters made it
-    status: str = "waits"  # runs, done, unchanged, failed
+    status: str = "waits"  # runs, done, unchanged, failed, stopped
     seconds: float = 0.0
     error: str = ""  # a sentence
 
@@ -159,7 +159,8 @@ def execute_all(
                 execute(job, timeout, shared, lambda **_: tell(job))
                 job.status = "done"
             except Exception as error:  # whatever it is, the others go on
-                job.status, job.error = "failed", str(error)
+                if job.status == "runs":
+                    job.status, job.error = "failed", str(error)
         tell(job)
 
     for late in (False, True):  # those that read what the others note come last
@@ -171,6 +172,8 @@ def execute_all(
                     pass  # waiting without a limit would not see Ctrl-C
             except KeyboardInterrupt:
                 pool.shutdown(wait=False, cancel_futures=True)
+                for job in jobs:
+                    job.status = "stopped" if job.status == "runs" else job.status
                 while not all(future.done() for future in futures):  # a kernel may just be starting
                     time.sleep(0.1)
                     for process in [getattr(kernel.provisioner, "process", None) for kernel in list(_alive)]:
@@ -179,13 +182,11 @@ def execute_all(
                 raise Interrupted("stopped: what was finished stays, and the same command does the rest") from None
 
 
-def execute(
-    job: Job, timeout: float | None = None, shared: str = "", on_cell: Callable[..., Any] = lambda **_: None
-) -> None:
+def execute(job: Job, timeout: float | None = None, shared: str = "", tell: Callable[..., Any] | None = None) -> None:
     """Run one notebook to its end, and store the executed copy, which says what it was made from.
 
-    An earlier copy stays where this fails. timeout: seconds that one cell may take. shared: `shared_inputs()`.
-    LabError: a cell failed or took too long, the kernel died, or the copy cannot be written.
+    An earlier copy stays where this fails. timeout: seconds that one cell may take. shared: `shared_inputs()`. tell:
+    called after a cell. LabError: a cell failed or took too long, the kernel died, or the copy cannot be written.
     """
     import logging
 
@@ -205,13 +206,13 @@ def execute(
     try:
         notebook = papermill.execute_notebook(
             job.read(), None, dict(job.parameters), kernel_name="python3", progress_bar=False,
-            km=kernel, start_timeout=300, execution_timeout=timeout, on_cell_executed=on_cell,
+            km=kernel, start_timeout=300, execution_timeout=timeout, on_cell_executed=tell,
             resources={"metadata": {"path": str(paths.notebooks())}},
             store_widget_state=False,  # it would make readers look for a kernel: a widget's picture is in the output
         )  # fmt: skip
     except PapermillExecutionError as error:
-        line = (error.source.strip().splitlines() or ["an empty cell"])[0]
-        raise LabError(f"notebook {job.name} failed at `{line}`: {error.ename}: {error.evalue}") from error
+        where = f"cell [{error.exec_count}], `{(error.source.strip().splitlines() or [''])[0]}`"
+        raise LabError(f"notebook {job.name} failed in {where}: {error.ename}: {error.evalue}") from error
     except CellTimeoutError as error:
         raise LabError(f"notebook {job.name}: a cell ran into the time limit; `--timeout` sets it") from error
     except (DeadKernelError, RuntimeError) as error:  # the second: it does not start

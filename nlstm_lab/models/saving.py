@@ -16,7 +16,7 @@ from torch import Tensor
 
 from nlstm_lab import paths
 from nlstm_lab.datasets import registry
-from nlstm_lab.errors import DamagedFile, MissingRun, UsageError, hint
+from nlstm_lab.errors import WAY_OUT, DamagedFile, MissingRun, UsageError, hint
 from nlstm_lab.models.network import Network, build, check_network
 from nlstm_lab.models.parts import Interface, ModelConfig
 from nlstm_lab.settings import RECORDED_AS
@@ -103,8 +103,7 @@ def read_weights(network: Network, file: Path, recorded: Mapping[str, Any]) -> N
         kind = next((value.dtype for value in wide.values() if value.is_floating_point()), torch.float32)
         network.to(kind).load_state_dict(wide)
     except (SafetensorError, RuntimeError, ValueError, OSError) as error:
-        way = "restore it with git, or train it anew with --again"
-        raise DamagedFile(f"{file} is damaged or of another network ({error}); {way}") from error
+        raise DamagedFile(f"{file} is damaged or of another network ({error}); {WAY_OUT}") from error
     return network.eval()
 
 

@@ -15,13 +15,12 @@ import pandas as pd
 import torch
 
 from nlstm_lab import paths
-from nlstm_lab.errors import DamagedFile
+from nlstm_lab.errors import WAY_OUT, DamagedFile
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.settings import HIGHER_IS_BETTER, RECORDED_AS
 from nlstm_lab.training.state import COLUMNS
 
 CURRENT = {recorded: name for name, recorded in RECORDED_AS.items()}
-WAY_OUT = "restore it with git, or train the run anew with --again"
 ROW = {RECORDED_AS["evaluation"]: str, "metric": str, "split": str, "epoch": int, "value": float}
 RUN = {"experiment": str, "scale": str, "seed": int}
 SIZES = {"parameters": int, "best_epoch": int, "metrics": list, "seconds": float, "tokens_per_second": int}

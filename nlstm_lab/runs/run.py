@@ -18,9 +18,9 @@ from urllib.parse import quote
 import pandas as pd
 
 from nlstm_lab import experiments, models, paths
-from nlstm_lab.errors import DamagedFile, LabError, MissingRun, StaleRun, UsageError
+from nlstm_lab.errors import WAY_OUT, DamagedFile, LabError, MissingRun, StaleRun, UsageError
 from nlstm_lab.experiments import Experiment
-from nlstm_lab.models.saving import WEIGHTS, read_weights
+from nlstm_lab.models.saving import RUN_NAME, WEIGHTS, read_weights
 from nlstm_lab.runs import records
 from nlstm_lab.settings import check_seed
 
@@ -67,7 +67,7 @@ class Run:
             ends = models.Interface.from_record(self.result["interface"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DamagedFile(
-                f"{self.folder / 'result.json'} does not say what the network reads ({error}); {records.WAY_OUT}"
+                f"{self.folder / 'result.json'} does not say what the network reads ({error}); {WAY_OUT}"
             ) from error
         network = models.build(self.experiment.model, ends, seed=self.seed, name=self.name)
         if not self.has_weights:
@@ -78,7 +78,7 @@ class Run:
 
 
 def name_of(experiment: Experiment, seed: int) -> str:
-    return f"{experiment.name}/{experiment.scale}-seed{seed}"
+    return RUN_NAME.format(experiment=experiment.name, scale=experiment.scale, seed=seed)
 
 
 def command(experiment: Experiment, seed: int) -> str:
@@ -181,7 +181,7 @@ def result_of(folder: Path) -> dict[str, Any]:
         if lower and int(lower[1]) < result["seed"]:
             with contextlib.suppress(OSError):  # of the other one
                 if filecmp.cmp(folder / "history.csv", folder.parent / name / "history.csv", shallow=False):
-                    raise DamagedFile(f"{folder} has the history of {name}, so it is a copy; {records.WAY_OUT}")
+                    raise DamagedFile(f"{folder} has the history of {name}, so it is a copy; {WAY_OUT}")
     return result
 
 
@@ -190,8 +190,7 @@ def check_place(file: Path, record: dict[str, Any]) -> None:
     name, scale, seed = record["experiment"], record["scale"], record["seed"]
     if not 0 <= seed <= 2**63 or file.parent != folder_of(name, scale, seed):
         raise DamagedFile(
-            f"{file} says that it is of {name} at {scale} scale with seed {seed}, which is not what its folder is for; "
-            f"{records.WAY_OUT}"
+            f"{file} is of {name} at {scale} scale with seed {seed}, which is not what its folder is for; {WAY_OUT}"
         )
 
 
@@ -201,7 +200,7 @@ def run_of(experiment: Experiment, seed: int, result: dict[str, Any]) -> Run:
     try:
         config = records.read(folder / "config.json", records.CONFIG)
     except FileNotFoundError as error:
-        raise DamagedFile(f"{folder / 'config.json'} is missing; {records.WAY_OUT}") from error
+        raise DamagedFile(f"{folder / 'config.json'} is missing; {WAY_OUT}") from error
     if differing := records.difference(config, experiment):
         raise StaleRun(
             f"{folder.parent.name}/{folder.name} was trained with another configuration: {differing}; train it anew "
