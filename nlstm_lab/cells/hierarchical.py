@@ -66,7 +66,7 @@ class Multiscale(Recurrent):
                 if k:
                     share = cell.project(F.dropout(share, self.dropout, self.training) if self.dropout else share)
                 states[k] = cell.recur(share, states[k], hook, z_below, h_above, *given)
-                below = states[k][0], given[0] if given else states[k][2]
+                below = states[k][0], z_below * given[0] if given else states[k][2]
             output.append(torch.cat([h for h, _c, _z in states], -1) if self.all_layers else states[-1][0])
         return torch.stack(output), states
 

@@ -21,21 +21,17 @@ def randomized(unit):
     return unit
 
 
-def nested_boundaries(*shape):
-    return torch.randint(2, shape).cumprod(-1)
-
-
 def test_hierarchical_rnn_is_figure_1a():
     torch.manual_seed(0)
     unit = randomized(HierarchicalRNN(D, H, L, all_layers=True, dtype=DOUBLE))
-    x, boundaries = torch.randn(T, B, D, dtype=DOUBLE), nested_boundaries(T, B, L - 1)
+    x, boundaries = torch.randn(T, B, D, dtype=DOUBLE), torch.randint(2, (T, B, L - 1))
     output, (h_n, c_n, _z_n) = unit(x, boundaries)
     cells = [{name: p.detach().numpy() for name, p in cell.state_dict().items()} for cell in unit.layers]
     for row in range(B):
         h, c = ([np.zeros(H) for _ in range(L)] for _ in range(2))
         anew = [False] * L
         for t in range(T):
-            h_last, ends = list(h), [True, *boundaries[t, row].bool().tolist(), False]
+            h_last, ends = list(h), [True, *boundaries[t, row].cumprod(-1).bool().tolist(), False]
             for l, p in enumerate(cells):
                 if not ends[l]:  # the layer below is within a segment
                     continue
