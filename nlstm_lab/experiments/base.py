@@ -15,13 +15,13 @@ import torch
 
 from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.base import Mixture, Symbols, Vectors
-from nlstm_lab.datasets.corpora import only_beginning
+from nlstm_lab.datasets.corpora import PUBLISHED, only_beginning
 from nlstm_lab.datasets.items import CLASSES, PIXELS, ChinesePoetry, Handwriting, MNISTGlimpses
 from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.datasets.words import ALPHABET, Autocomplete, TextGeneration
 from nlstm_lab.errors import UsageError, hint
 from nlstm_lab.models import CELL_TYPES, Interface, ModelConfig, build, parameter_count
-from nlstm_lab.settings import RECORDED_AS, SCALES, Scale, check, held, plain
+from nlstm_lab.settings import CURRENT, SCALES, Scale, check, held, plain
 from nlstm_lab.training import TrainingConfig
 
 
@@ -74,6 +74,7 @@ class Experiment:
 
 
 Rows = Mapping[str, Mapping[str, Any]]  # fields of the models, by the names of a table's rows
+WIRING = {"input_size", "batch_first", "all_layers", "device", "dtype"}  # of layers: what builds a network decides
 WIDEST = 1 << 20  # hidden units that a network is tried with
 SOURCES = tomllib.loads(resources.files(__package__).joinpath("sources.toml").read_text("utf-8"))
 
@@ -159,7 +160,7 @@ def variant(name: str, /, scale: str = "paper", **flags: Any) -> Experiment:
 def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
     """Set a field of an experiment's task, model or training, or a flag of its cell type. UsageError: there is none."""
     name = f"{experiment.name}+{flag}={_format(value)}"
-    flag = next((now for now, recorded in RECORDED_AS.items() if recorded == flag), flag)
+    flag = CURRENT.get(flag, flag)
     for section in ("task", "model", "training"):
         config = getattr(experiment, section)
         if flag in {known.name for known in fields(config)}:
@@ -169,7 +170,7 @@ def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
         raise UsageError(f"{model.cell_type!r} is none of {', '.join(CELL_TYPES)}, nor imported by models.cell_type")
     signatures = map(inspect.signature, (recurrent, recurrent.cell_class))
     known = [each for signature in signatures for each in signature.parameters.values()]
-    accepted = {each.name for each in known if each.kind is not each.VAR_KEYWORD} - {"input_size"} | {"initialization"}
+    accepted = {each.name for each in known if each.kind is not each.VAR_KEYWORD} - WIRING | {"initialization"}
     if flag not in accepted:
         names = {one.name for config in (experiment.task, model, experiment.training) for one in fields(config)}
         way = f"its cell type has {', '.join(sorted(accepted))}, and its task, model and training have fields"
@@ -208,7 +209,7 @@ def ends(task: Any) -> tuple[Symbols | Vectors, Symbols | Mixture]:
             symbols = Symbols(len(task.special) + len(ALPHABET), padded=True)
         case ChinesePoetry():
             symbols = Symbols(registry.get("poetry").counts["symbols"])
-        case CharacterModelling(normalization="none") if task.corpus in registry.DATASETS:
+        case CharacterModelling(normalization="none") if task.corpus in PUBLISHED:
             symbols = Symbols(registry.get(task.corpus).counts["symbols"])
         case _:
             loaded = task.load()

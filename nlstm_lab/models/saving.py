@@ -19,7 +19,7 @@ from nlstm_lab.datasets import registry
 from nlstm_lab.errors import WAY_OUT, DamagedFile, MissingRun, UsageError, hint
 from nlstm_lab.models.network import Network, build, check_network
 from nlstm_lab.models.parts import Interface, ModelConfig
-from nlstm_lab.settings import RECORDED_AS
+from nlstm_lab.settings import CURRENT
 
 CONFIG, RESULT, WEIGHTS = "config.json", "result.json", "weights.safetensors"
 RUN_NAME = "{experiment}/{scale}-seed{seed}"  # of what a result says
@@ -113,8 +113,7 @@ def _model(record: Mapping[str, Any]) -> ModelConfig:
     def tuples(values: Mapping[str, Any]) -> dict[str, Any]:
         return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
 
-    named = {recorded: name for name, recorded in RECORDED_AS.items()}
-    values = {named.get(key, key): value for key, value in tuples(record).items()}
+    values = {CURRENT.get(key, key): value for key, value in tuples(record).items()}
     if unknown := sorted(values.keys() - {field.name for field in fields(ModelConfig)}):
         raise ValueError(f"no setting of a network is called {unknown[0]!r}: a later version may have written it")
     return ModelConfig(**{**values, "flags": tuples(values.get("flags", {}))})

@@ -17,10 +17,9 @@ import torch
 from nlstm_lab import paths
 from nlstm_lab.errors import WAY_OUT, DamagedFile
 from nlstm_lab.experiments import Experiment
-from nlstm_lab.settings import HIGHER_IS_BETTER, RECORDED_AS
+from nlstm_lab.settings import CURRENT, HIGHER_IS_BETTER, RECORDED_AS
 from nlstm_lab.training.state import COLUMNS
 
-CURRENT = {recorded: name for name, recorded in RECORDED_AS.items()}
 ROW = {RECORDED_AS["evaluation"]: str, "metric": str, "split": str, "epoch": int, "value": float}
 RUN = {"experiment": str, "scale": str, "seed": int}
 SIZES = {"parameters": int, "best_epoch": int, "metrics": list, "seconds": float, "tokens_per_second": int}

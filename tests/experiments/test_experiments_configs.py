@@ -108,6 +108,12 @@ def test_what_a_field_cannot_be_is_refused_by_its_name_with_the_value(name, vari
         experiments.get(f"{name}+{variation}", "smoke")
 
 
+@pytest.mark.parametrize("flag", ["batch_first", "all_layers", "input_size", "dtype"])
+def test_what_building_a_network_decides_is_no_flag(flag):
+    with pytest.raises(UsageError, match=flag):
+        experiments.variant("ptb_char_nlstm", **{flag: True})
+
+
 @pytest.mark.parametrize("variation", ["minimum=0", "seed=0", "learning_rate=1", "clip_norm=null"])
 def test_what_a_field_can_be_is_taken(variation):
     assert experiments.get(f"handwriting_lstm+{variation}", "smoke").name.endswith(variation)
