@@ -72,7 +72,7 @@ class _Trainer:
             self.restore(saved, file)
         if (here := machine()) not in self.progress.machines:
             self.progress.machines.append(here)
-        self.progress.updates = config.epochs * (config.updates_per_epoch or task.updates_per_epoch)
+        self.progress.updates = config.epochs * min(filter(None, (config.updates_per_epoch, task.updates_per_epoch)))
         self.updater = Updater(network, config, self.optimizer, self.device, setup["precision"], self.progress.updates)
 
     def restore(self, saved: dict[str, Any], file: Path) -> None:
@@ -169,7 +169,7 @@ class _Trainer:
             progress.tokens += batch.inputs.shape[0] * batch.inputs.shape[1]
             if progress.update % SYNC_EVERY[self.device.type] == 0 or self.is_early():
                 self.sync_and_log()
-                loss = progress.sums[0] / progress.sums[1]
+                loss = progress.sums[0] / max(progress.sums[1], 1)
                 text = f"loss {loss:.3f}, {loss / math.log(2):.3f} bits, {progress.rate():,.0f} tokens/s"
                 bar.set_postfix_str(text, refresh=False)
                 bar.update(progress.update - bar.n)

@@ -192,7 +192,7 @@ class Updater:
             else:
                 hidden, after = self.network.read(batch.inputs, state)
             score = self.network.score_hidden(hidden, batch)
-            loss = score.nats / score.counted  # the mean over what counts
+            loss = score.nats / score.counted.clamp(min=1)  # the mean over what counts, if anything does
             if lengths:
                 loss = loss + self.config.rate_weight * ratio_loss(z, z_tilde, lengths)
             self.optimizer.zero_grad(set_to_none=True)

@@ -128,6 +128,14 @@ def test_an_updates_gradient_is_that_of_the_mean_over_the_predictions_that_count
     assert (batches[-1].mask is None) == (task is Cold)
 
 
+def test_a_batch_in_which_nothing_counts_has_no_gradient(at_each_update):
+    found, task = at_each_update(lambda net, _: sum(float(p.grad.abs().sum()) for p in net.parameters())), Cold()
+    first, *others = Cold().train(torch.Generator())
+    task.train = lambda generator: iter([first._replace(mask=first.targets < 0), *others])
+    assert fit(network(), TrainingConfig(1, 0.01, updates_per_epoch=99), task).updates == 4
+    assert found[0] == 0 < min(found[1:])
+
+
 def watched(net, monkeypatch, measure):
     """A set that takes up what `measure` returns whenever the network reads a batch."""
     seen = set()
