@@ -99,7 +99,7 @@ def attribution(
         # of memories, those of the h that the readout reads, and nothing else, add up
         last, width = hidden_names(model.recurrent.num_layers)[-1], model.recurrent.output_size
         promised = method in COMPLETE and (memory is None or (memory == last and width == model.recurrent.hidden_size))
-        for _ in range(FINER + 1):
+        for points in [points * 2**k for k in range(FINER + 1)]:
             how = model, code, method, x, b, beside, rows, points
             values = _by_step(*how) if memory is None else _by_unit(*how, memory)
             total = float(values.sum() if memory is None else values[-1].sum())
@@ -109,7 +109,6 @@ def attribution(
             missing = abs(total - gap) / max(abs(gap), 1e-12)
             if method == "deep_lift" or missing <= TOLERANCE:
                 break
-            points *= 2
     if promised:
         about |= {"sum": total, "missing": missing, "points": points}
         if missing > TOLERANCE:

@@ -20,7 +20,7 @@ from scipy.stats import entropy
 from scipy.stats.contingency import crosstab, expected_freq
 
 from nlstm_lab.datasets import Excerpt, Lines
-from nlstm_lab.datasets.text import WORD, NestedLanguage
+from nlstm_lab.datasets.text import PHRASE, WORD, NestedLanguage
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.interventions import continuations, effect, predictions
@@ -45,7 +45,7 @@ KINDS = {"withheld": 1.0, "forced": 0.0}  # what z was before it was turned
 
 def agreement(predicted: Sequence[Flags], true: Sequence[Flags], within: Window = (0, 0)) -> tuple[float, float, float]:
     """Precision, recall and F1 of boundaries against the true ones of the same texts, each matched with one at most;
-    NaN where nothing was found, or nothing is true."""
+    NaN where that divides by zero."""
     hits = sum(matched(mine, theirs, within) for mine, theirs in zip(predicted, true, strict=True))
     fired, there = (int(sum(flags.sum() for flags in many)) for many in (predicted, true))
     parts = ((hits, fired), (hits, there), (2 * hits, fired + there))
@@ -76,9 +76,9 @@ def text_truths(symbols: Sequence[str]) -> dict[str, Flags]:
 
 
 def known_truths(text: Excerpt) -> dict[str, Flags]:
-    """Where in a known text a word or a phrase (whose ends are ends of words, too) ends, and where one begins."""
+    """Where words and phrases of a known text end (both do where a phrase or the split does), and where they begin."""
     assert isinstance(text.corpus, NestedLanguage)
-    begins = text.corpus.load().boundaries[text.split][text.start : text.start + text.length + 1]
+    begins = np.append(text.corpus.load().boundaries[text.split], PHRASE)[text.start : text.start + text.length + 1]
     begun = {"word": begins >= WORD, "phrase": begins > WORD}
     ends = {f"{name} ends": flags[1:] for name, flags in begun.items()}
     return ends | {f"{name} starts": flags[:-1] for name, flags in begun.items()}

@@ -23,6 +23,7 @@ from nlstm_lab.probes.edits import Edit, changed, put, zero
 from nlstm_lab.probes.reading import (
     BURN_IN,
     Text,
+    called,
     component,
     encode,
     encode_symbols,
@@ -114,7 +115,7 @@ def unit_ablations(
 def refuse_sampling(model: Network) -> None:
     """UsageError where boundaries are sampled: the intact and the ablated reading would differ in their draws."""
     if any(getattr(cell, "boundary", "") == "sample" and not cell.top for cell in model.recurrent.cells):
-        raise UsageError(f"{model.name or 'this network'} samples its boundaries: set its cells' `boundary` to 'step'")
+        raise UsageError(f"{called(model)} samples its boundaries: set its cells' `boundary` to 'step'")
 
 
 def _effects(

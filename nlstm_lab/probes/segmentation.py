@@ -18,7 +18,7 @@ from nlstm_lab.cells.hmlstm import HMLSTM, Operation
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models.network import Network, check_network
-from nlstm_lab.probes.reading import CHUNK, WATCHED, Text, encode, predicts_symbols, reading, symbols_of
+from nlstm_lab.probes.reading import CHUNK, WATCHED, Text, called, encode, predicts_symbols, reading, symbols_of
 from nlstm_lab.probes.records import ensure, read
 
 OPERATIONS = tuple(operation.name for operation in Operation)  # by their codes: COPY, UPDATE, FLUSH
@@ -122,7 +122,7 @@ def described(model: Network, threshold: float | None, run: str) -> dict[str, An
     """The attributes of such a dataset: model, run, hidden_size, boundary ("step", "sample", "soft" or "given"),
     threshold and slope (None where given); UsageError as `boundaries` raises it."""
     check_network(model)
-    unit, named = model.recurrent, model.name or "this network"
+    unit, named = model.recurrent, called(model)
     if threshold is not None and not 0 < threshold < 1:
         raise UsageError(f"the threshold of z must lie between 0 and 1, both excluded, not at {threshold}")
     if not isinstance(unit, HMLSTM | HierarchicalRNN) or unit.num_layers < 2:

@@ -144,7 +144,7 @@ def _readings(model: Network, texts: Sequence[str]) -> Iterator[tuple[wording.Wo
     """A text's words, whether the network knows each position's [T], and where it is suggested [T, TOPS]."""
     wording.vocabulary_of(model)
     if model.words is None:
-        raise UsageError(f"{model.name or 'this network'} predicts no words: take one that does")
+        raise UsageError(f"{wording.called(model)} predicts no words: take one that does")
     if not texts or not all(0 < len(wording.string(text)) <= wording.LONGEST for text in texts):
         raise UsageError(f"at least one text is needed, and each of 1 to {wording.LONGEST} characters")
     codes = {name: code for code, name in enumerate(model.words)}

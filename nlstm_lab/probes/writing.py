@@ -15,7 +15,7 @@ from nlstm_lab.datasets.words import PADDING, UNKNOWN
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models.network import Network, check_network
 from nlstm_lab.probes.edits import Edits, Plan
-from nlstm_lab.probes.reading import encode, reading, string, vocabulary_of
+from nlstm_lab.probes.reading import called, encode, reading, string, vocabulary_of
 from nlstm_lab.probes.records import ensure
 from nlstm_lab.probes.segmentation import boundaries, described, from_rows, rows_of
 from nlstm_lab.settings import check_seed, counted
@@ -48,7 +48,7 @@ def continued(
     if not isinstance(temperature, Real) or not 0 < temperature < math.inf:
         raise UsageError(f"temperature must be a number above 0, not {temperature!r}")
     if model.words is not None:
-        raise UsageError(f"{model.name or 'this network'} predicts words; a text is continued by the next character")
+        raise UsageError(f"{called(model)} predicts words; a text is continued by the next character")
     generator = torch.Generator().manual_seed(seed)
     nothing = torch.tensor([vocabulary.symbols.index(symbol) for symbol in NO_SYMBOLS if symbol in vocabulary.symbols])
     codes, state = encode(model, string(text)).unsqueeze(1), None
@@ -86,7 +86,7 @@ def write(model: Network, points: int = 600, temperature: float = 1.0, seed: int
     check_network(model)
     density = model.density
     if density is None:
-        raise UsageError(f"{model.name or 'this network'} does not write by hand: it has no mixture density")
+        raise UsageError(f"{called(model)} does not write by hand: it has no mixture density")
     points = counted(points, "points", 2, LONGEST)
     if not isinstance(temperature, Real) or not 0 < temperature < math.inf:
         raise UsageError(f"temperature must be a number above 0, not {temperature!r}")

@@ -114,4 +114,5 @@ def test_vectors_and_classes_are_attributed_too():
 def test_a_sum_that_misses_says_so(network):
     model = network(HMLSTM, num_layers=2, scale=3.0)
     with pytest.warns(UserWarning, match="missing"):
-        probes.attribution(model, TEXT, "d")
+        found = probes.attribution(model, TEXT, "d")
+    assert found.attrs["points"] == 50 * 2**3

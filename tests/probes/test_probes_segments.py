@@ -164,11 +164,13 @@ def aligned(measured):
 
 
 def test_the_truths_are_the_language_s_own():
-    begins = KNOWN.corpus.load().boundaries["valid"][: KNOWN.length + 1]
-    truths = segments.known_truths(KNOWN)
+    begins = KNOWN.corpus.load().boundaries["valid"]
+    truths = segments.known_truths(Excerpt(KNOWN.corpus, "valid", len(begins)))
     assert begins[0] == WITHIN or truths["word starts"][0]
+    assert len(truths["phrase ends"]) == len(begins)
+    assert truths["phrase ends"][-1]
     assert (truths["word ends"][:-1] == truths["word starts"][1:]).all()
-    assert truths["word starts"].sum() == (begins[:-1] >= WORD).sum()
+    assert truths["word starts"].sum() == (begins >= WORD).sum()
     assert truths["word starts"][truths["phrase starts"]].all()
 
 
