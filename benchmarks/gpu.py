@@ -7,6 +7,7 @@ python benchmarks/gpu.py pack records.tar.gz          # what was recorded, and c
 """
 
 import argparse
+import contextlib
 import signal
 import subprocess
 import sys
@@ -36,13 +37,15 @@ def train(names: list[str], scale: str, seeds: list[int], minutes: float, side_b
     """
     waiting = [(name, seed) for seed in seeds for name in names]
     precision = "bf16" if has_bf16(find_device("auto")) else "fp32"
-    how = ["--scale", scale, "--precision", precision, *(["--patience", "5"] if scale == "paper" else [])]
+    how = ["--scale", scale, "--precision", precision]
     end, failed = time.monotonic() + 60 * minutes, 0
     running: dict[subprocess.Popen[bytes], tuple[str, int]] = {}
     while (waiting or running) and time.monotonic() < end:
         while waiting and len(running) < side_by_side:
             name, seed = waiting.pop(0)
-            command = [sys.executable, "-m", "nlstm_lab", "train", name, "--seed", str(seed), *how]
+            patience = min(5, experiments.get(name, scale).training.epochs)
+            ends = ["--patience", str(patience)] if scale == "paper" else []
+            command = [sys.executable, "-m", "nlstm_lab", "train", name, "--seed", str(seed), *how, *ends]
             running[subprocess.Popen(command)] = (name, seed)
         for process in [process for process in running if process.poll() is not None]:
             print(*running.pop(process), "ended with", process.returncode, flush=True)
@@ -51,7 +54,8 @@ def train(names: list[str], scale: str, seeds: list[int], minutes: float, side_b
     for process in running:
         process.send_signal(signal.SIGINT)
     for process, which in running.items():
-        print(*which, "stopped with", process.wait(GRACE), flush=True)
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it goes on from its last checkpoint
+            print(*which, "stopped with", process.wait(GRACE), flush=True)
     return failed
 
 

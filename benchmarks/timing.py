@@ -45,7 +45,7 @@ def write_csv(rows: list[dict[str, Any]], path: Path) -> None:
     """Keep measured rows, each with the machine and the version that it is of."""
     here = machine()
     here |= {"cuda": ", ".join(here["cuda"]), "nlstm_lab": version("nlstm-lab")}
-    frame = pd.DataFrame([row | here for row in rows])
+    frame = pd.DataFrame([row if "torch" in row else row | here for row in rows])  # of kept rows their own
     paths.write(path, frame.to_csv(index=False, float_format="%.3g", lineterminator="\n"))
 
 
@@ -94,9 +94,9 @@ def alternate(
     return seconds
 
 
-def ratio(theirs: list[float] | None, ours: list[float]) -> float:
-    """How many times faster ours is, the median over rounds; NaN where there is nothing to compare with."""
-    return median(a / b for a, b in zip(theirs, ours, strict=True)) if theirs else float("nan")
+def ratio(theirs: list[float], ours: list[float]) -> float:
+    """How many times faster ours is, the median over rounds."""
+    return median(a / b for a, b in zip(theirs, ours, strict=True))
 
 
 def product_peak(dtype: torch.dtype, device: torch.device) -> float:

@@ -110,7 +110,6 @@ def main() -> None:
         if given.record:  # beside those that the file has
             path = paths.bench() / f"trainings-{given.record}.csv"
             rows = pd.read_csv(path, na_filter=False).to_dict("records") if path.is_file() else []
-            rows = [{"experiment": row["experiment"], "hours": row["hours"]} for row in rows]
             write_csv([row for row in rows if row["experiment"] != name] + [{"experiment": name, "hours": known}], path)
 
 
