@@ -109,7 +109,7 @@ def _lacks(row: experiments.Experiment, seed: int, counts: Sweep, patience: int 
         if settled(row, seed, patience, finish=True) is None:
             return True
     except LabError as error:
-        if not isinstance(error, UsageError):  # it is finished, so that the rule comes too late
+        if patience is None or not isinstance(error, UsageError):  # or it is finished, and the rule comes too late
             event = f"{name_of(row, seed)}: {error}"
     counts.recorded, counts.failed = counts.recorded + (not event), counts.failed + bool(event)
     watch(counts, event)

@@ -122,11 +122,8 @@ def test_the_numbers_cited_from_others_are_there_and_never_run():
 
 def test_103_printed_numbers_in_all_and_four_from_memory():
     frame = targets.verdicts(runs())
-    assert Counter(frame[targets.printed_numbers(frame)]["document"]) == {
-        "nested_lstm": 50,
-        "hm_rnn": 10 + 22 + 3,
-        "madsen": 18,
-    }
+    counts = Counter(frame[targets.printed_numbers(frame)]["document"])
+    assert counts == {"nested_lstm": 50, "hm_rnn": 10 + 22 + 3, "madsen": 18}
     memory = frame[frame["kind"] == "from memory"]
     assert memory["as_printed"].tolist() == ["1.40", "1.29", "1.25", "1.39"]
     assert not memory["anchor"].any()
@@ -153,16 +150,10 @@ def test_tolerances_are_shares_of_the_smallest_difference_that_is_claimed(docume
 
 def test_no_tolerance_is_narrower_than_what_seeds_scatter_or_digits_say():
     place = targets.load("nested_lstm").places["table1"]
-    rows = [
-        ("ptb_char_lstm1", [1.47, 1.49, 1.51]),
-        ("ptb_char_lstm2", [1.40, 1.41, 1.42]),
-        ("ptb_char_lstm3", [1.0, 2.0]),
-    ]
-    table = runs(*((name, "paper", "valid", values) for name, values in rows))
+    rows = {"lstm1": [1.47, 1.49, 1.51], "lstm2": [1.40, 1.41, 1.42], "lstm3": [1.0, 2.0]}
+    table = runs(*((f"ptb_char_{name}", "paper", "valid", values) for name, values in rows.items()))
     within = tolerance(place, "bpc", "valid", Runs(table))
-    assert (within.match, within.close) == pytest.approx(
-        (0.015, 0.03)
-    )  # the median of .02 and .01; two seeds say nothing
+    assert (within.match, within.close) == pytest.approx((0.015, 0.03))  # median of .02 and .01; two seeds say nothing
     within = tolerance(place, "bpc", "valid", Runs(runs(("ptb_char_nlstm_logfreq", "paper", "valid", [1.0, 2.0, 3.0]))))
     assert within.match == pytest.approx(0.003 / 4), "rows that no document prints say nothing of those that it does"
     two_digits = targets.load("hm_rnn").places["table1_ptb"]
@@ -428,31 +419,24 @@ def test_a_claim_is_judged_by_its_interval_at_the_largest_scale_that_has_one(nam
 
 def test_compare_shows_one_table_and_saves_it_for_a_paper(tmp_path, monkeypatch):
     monkeypatch.setenv("NLSTM_LAB_FIGURES", str(tmp_path))
-    table = runs(("ptb_char_nlstm", "paper", "valid", [1.43, 1.44, 1.45]))
-    comparison = targets.compare("nested_lstm.table1", table)
-    text = shown(comparison.frame)
+    one = comparison([1.43, 1.44, 1.45])
+    text = shown(one.frame)
     row = text[(text[""] == "NLSTM 2 × 600") & (text["split"] == "validation")].iloc[0]
-    assert list(row[["printed", "ours", "95 % interval", "seeds", "scale", "verdict"]]) == [
-        "1.437",
-        "1.4400",
-        "1.4152 to 1.4648",
-        "3",
-        "paper",
-        "cannot be judged",
-    ]
-    csv, tex = comparison.save()
+    said = ["1.437", "1.4400", "1.4152 to 1.4648", "3", "paper", "cannot be judged"]
+    assert list(row[["printed", "ours", "95 % interval", "seeds", "scale", "verdict"]]) == said
+    csv, tex = one.save()
     assert (csv.name, tex.name) == ("nested_lstm_table1.csv", "nested_lstm_table1.tex")
-    pd.testing.assert_series_equal(pd.read_csv(csv)["printed"], comparison.frame["printed"])
+    pd.testing.assert_series_equal(pd.read_csv(csv)["printed"], one.frame["printed"])
     assert r"95 \% interval" in tex.read_text()
     assert r"\begin{tabular}" in tex.read_text()
 
 
 def test_a_comparison_in_a_notebook_escapes_what_it_shows():
-    comparison = targets.compare("nested_lstm.table1", runs(("ptb_char_nlstm", "paper", "valid", [1.44])))
-    hostile = targets.Comparison("a.b", "<script>", "<b>", comparison.frame.assign(subject="<i>x</i>"))
+    one = comparison([1.44])
+    hostile = targets.Comparison("a.b", "<script>", "<b>", one.frame.assign(subject="<i>x</i>"))
     assert "<script>" not in hostile._repr_html_()
     assert "<i>" not in hostile._repr_html_()
-    assert "1.4400" in comparison._repr_html_()
+    assert "1.4400" in one._repr_html_()
 
 
 @pytest.mark.parametrize("target", ["nested_lstm.table9", "nested_lstm", "nothing.table1"])

@@ -124,7 +124,7 @@ def claimed(claims: pd.DataFrame) -> Comparison:
     """
     rows = frame(judge_claims(claims, claims["claim"]))
     rows["subject"] = rows["says"] + " Measured: " + rows["subject"] + ". " + rows["note"]
-    return Comparison("", "Claims, and what was measured of them", f"They {HOLD}", rows.assign(note=""))
+    return Comparison("claims", "Claims, and what was measured of them", f"They {HOLD}", rows.assign(note=""))
 
 
 def shown(verdicts: pd.DataFrame) -> pd.DataFrame:

@@ -169,18 +169,18 @@ def _number(place: Place, row: Row, runs: Runs) -> Row:
 def _ordering(place: Place, row: Row, runs: Runs) -> Row:
     (largest, *smaller), text = SCALES[::-1], place.substitute or ""
     evidence = [(largest, "", ""), (largest, text, f"+corpus={text}"), *((scale, text, "") for scale in smaller)]
-    measured = [  # the best evidence first: scale, the substitute that was read, values of both
-        (scale, text, [runs.get(name + end, place, row.metric, row.split, scale) for name in (row.better, row.worse)])
+    measured = [  # the best evidence first: scale, the substitute that was read and its variation, values of both
+        (scale, text, end, [runs.get(x + end, place, row.metric, row.split, scale) for x in (row.better, row.worse)])
         for scale, text, end in evidence
     ]
-    measured = [one for one in measured if all(one[2])]
+    measured = [one for one in measured if all(one[3])]
     if not measured:
         return row
-    enough = [one for one in measured if min(map(len, one[2])) >= ENOUGH]
-    scale, text, pair = (enough or measured)[0]
+    enough = [one for one in measured if min(map(len, one[3])) >= ENOUGH]
+    scale, text, end, pair = (enough or measured)[0]
     compared = compare(*(pair if row.metric in HIGHER_IS_BETTER else pair[::-1]))
     alike = [one for one in place.orderings if one.says == row.says]  # one line of a report
-    named = sorted({name for one in alike for name in (one.better, one.worse)})
+    named = sorted({name + end for one in alike for name in (one.better, one.worse)})
     setting = ", ".join(filter(None, [text, runs.how_they_ended(named, scale, {*pair[0], *pair[1]})]))
     values, p = " beside ".join(map(_listed, pair)), p_value(compared.difference, compared.df)
     row = replace(row, setting=setting, p=p, scale=scale, verdict=compared.difference.above(0.0))
