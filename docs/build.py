@@ -51,7 +51,8 @@ def build() -> int:
     shutil.rmtree(SITE, ignore_errors=True)
     shutil.move(BUILT, SITE)
     shutil.copytree(paths.figures(), SITE / "figures")
-    shutil.copytree(paths.executed() / "widgets", SITE / "widgets", dirs_exist_ok=True)
+    if (live := paths.executed() / "widgets").is_dir():  # made by the notebooks that were executed
+        shutil.copytree(live, SITE / "widgets", dirs_exist_ok=True)
     for path in paths.notebooks().glob("*.ipynb"):
         shutil.copy(path, SITE / "notebooks")
     print("checking every link", flush=True)
@@ -196,8 +197,9 @@ def gallery() -> list[dict[str, Any]]:
 
 def _command(name: str, parameters: dict[str, Any]) -> str:
     """What redraws a notebook's figures with the parameters that drew them."""
-    given = [f"{each}={json.dumps(value, separators=(',', ':'))}" for each, value in parameters.items()]
-    options = [word for each in given for word in ("-p", each)]
+    options = []
+    for each, value in parameters.items():
+        options += ["-p", f"{each}={value if isinstance(value, str) else json.dumps(value, separators=(',', ':'))}"]
     return shlex.join(["nlstm-lab", "figures", name.partition("_")[0], *options])  # a shell would expand [0,1]
 
 

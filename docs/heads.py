@@ -9,7 +9,7 @@ from pathlib import Path
 import catalogue
 import nbformat
 
-from nlstm_lab import execute, paths
+from nlstm_lab import execute
 
 VERDICT = "**Verdict.** "
 FOUND = re.compile(rf"^{re.escape(VERDICT)}.*\n\n", re.MULTILINE)
@@ -46,8 +46,3 @@ def head(source: str, verdict: str, captions: dict[str, str]) -> str:
 def without_generated(source: str) -> str:
     """A first cell as it is written by hand."""
     return PICTURE.sub(r"\1", FOUND.sub("", source))
-
-
-if __name__ == "__main__":
-    for path, text in heads().items():
-        print(f"{path.relative_to(paths.root())} {'renewed' if paths.write(path, text) else 'was fresh'}")

@@ -1,6 +1,5 @@
 """Every internal link, picture, script and frame of the built site: whether it leads to something that is there."""
 
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -44,8 +43,3 @@ def broken(site: Path) -> list[str]:
             elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].names:
                 wrong.append(f"{path.relative_to(site.resolve())} links to {link}, where nothing has this name")
     return wrong
-
-
-if __name__ == "__main__":
-    found = broken(Path(sys.argv[1]))
-    sys.exit("\n".join(found))

@@ -350,11 +350,6 @@ def ladder(quantity: str, text: str = "a language whose words are known") -> dic
     return {str(setting): t_interval(rows["value"]) for setting, rows in chosen.groupby("setting", sort=False)}
 
 
-def overflowed(pattern: str) -> int:
-    """How many of such trainings ended because their loss or gradient overflowed."""
-    return len(lab.runs.failures(pattern, "small"))
-
-
 def best_of(settings: dict[str, Interval]) -> str:
     """The setting with the highest mean."""
     return max(settings, key=lambda name: settings[name].mean)
