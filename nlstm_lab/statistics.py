@@ -27,7 +27,7 @@ class Interval(NamedTuple):
 def t_interval(values: Iterable[float]) -> Interval:
     """Compute the mean of the values (one a seed) and its 95 % Student t interval.
 
-    Fewer than three values give no interval; one that is not finite makes all three NaN.
+    Fewer than three values give no interval; one that is not finite gives none, and a mean that is not.
 
     >>> [round(end, 3) for end in t_interval([1.0, 2.0, 3.0])]
     [2.0, -0.484, 4.484]

@@ -147,7 +147,7 @@ class Handwriting:
 class HandwritingTask(ColdTask):
     """Inputs and targets are points [T, B, 3]; mask [T, B], since lines differ in length.
 
-    Offsets are normalized by the mean and deviation of the training split's; the first input of a line is zero.
+    Offsets are normalized by the mean and deviation of the training split's; the offset of a line's first input is 0.
     A line of n points has n - 1 predictions. The log-likelihood of a line is the sum over its column.
     """
 

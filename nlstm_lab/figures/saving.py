@@ -138,7 +138,7 @@ def save(
 ) -> Path:
     """Write `figures/<name>.{pdf,svg,png,csv,json}` and the manifest.
 
-    The CSV file has a row for each mark, or for each curve of more than a thousand marks. Where its numbers agree with
+    The CSV file has a row for each mark, or, of more than a thousand, for each curve. Where its numbers agree with
     the stored ones within a unit of their last digit, and words, colours and lines do, no file is touched; delete the
     JSON file to draw anew. A figure that a notebook stored with other parameters stays, too: the new one goes to
     `workspaces/figures`, which is printed, unless `nlstm-lab figures --replace` says otherwise.

@@ -36,7 +36,7 @@ def wrap(
     Args:
         rnn: An `nn.LSTM`, `nn.RNN` or `nn.GRU` in one direction without projection, one of ours that needs no given
             boundaries, or torch's cells for one step, one or a list, the lowest first. The network takes time first.
-        readout: From h [..., hidden_size] to logits.
+        readout: From h [..., hidden_size] to logits. It and the embedding are no copies, and set to eval mode.
         embedding: From symbols to vectors; None for one-hot input.
         vocabulary: The symbols in the order of their codes, or a mapping from symbol to code.
         words: The names of what is predicted, where that is not the next symbol.
