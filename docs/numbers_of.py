@@ -172,11 +172,12 @@ def count(target: str, *wanted: str, kind: str = "number", **which: Any) -> int:
     return int(found.isin(wanted).sum()) if wanted else len(found)
 
 
-def distance(target: str, metric: str, setting: str) -> float:
+def distance(target: str, metric: str, setting: str, subjects: str = "LSTM.*") -> float:
     """How far the LSTMs of a table of Nested LSTMs lie from the printed validation values in a setting of theirs."""
     printed = rows(target, kind="number", metric=metric, split="valid")
-    printed = printed[printed["subject"].str.startswith("LSTM")]
-    ours = table().query("scale == 'paper' and seed < 3 and metric == @metric and split == 'valid'")
+    printed = printed[printed["subject"].str.fullmatch(subjects)]
+    of_seeds = "scale == 'paper' and seed < 3 and metric == @metric and split == 'valid' and evaluation == 'blocks'"
+    ours = table().query(of_seeds)
     ours = ours.groupby("experiment")["value"].mean().reindex(printed["experiment"].str.partition("+")[0] + setting)
     return float((np.log(ours.to_numpy() / printed["printed"].to_numpy()) ** 2).mean())
 
