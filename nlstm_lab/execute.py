@@ -159,7 +159,7 @@ def execute_all(
                 execute(job, timeout, shared, lambda **_: tell(job))
                 job.status = "done"
             except Exception as error:  # whatever it is, the others go on
-                if job.status == "runs":
+                if job.status == "runs":  # or Ctrl-C has stopped it
                     job.status, job.error = "failed", str(error)
         tell(job)
 
