@@ -77,6 +77,13 @@ def counted(value: Any, name: str, least: int = 1, most: float = math.inf) -> in
     return int(value)
 
 
+def choice(value: Any, name: str, allowed: Any) -> Any:
+    """One of `allowed`, a Literal or several values; UsageError where it is none."""
+    if value not in (known := get_args(allowed) or tuple(allowed)):
+        raise UsageError(f"{name} must be one of {', '.join(map(repr, known))}, not {value!r}")
+    return value
+
+
 def check_seed(seed: Any) -> int:
     """A seed as a plain number; UsageError: it is no whole number from 0 to 2^63."""
     return counted(seed, "seed", 0, 2**63)

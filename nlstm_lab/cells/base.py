@@ -2,11 +2,11 @@
 
 Initializations, gate block by gate block, in the order of the rows of a matrix:
 
-`nested_lstm`: Nested LSTMs, section 4: the matrices that take the input vector Glorot uniform, every other one
-orthogonal. `glorot`: every matrix Glorot uniform. `madsen`: Glorot uniform as the article's cells start, whose
-framework keeps the matrices of several gates, for the input and for the hidden state, in one kernel [inputs, outputs],
-and draws it as one. `torch`: everything, biases included, uniform within 1 / sqrt(hidden_size), as `torch.nn.LSTM`
-starts.
+`nested_lstm`: Nested LSTMs, section 4, as we read it: the matrices that take the input vector Glorot uniform, every
+other one orthogonal. `glorot`: every matrix Glorot uniform. `madsen`: Glorot uniform as the article's cells start,
+whose framework keeps the matrices of several gates, for the input and for the hidden state, in one kernel [inputs,
+outputs], and draws it as one. `torch`: everything, biases included, uniform within 1 / sqrt(hidden_size), as
+`torch.nn.LSTM` starts.
 """
 
 import copy
@@ -19,8 +19,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nlstm_lab.cells.checks import checked_input, checked_state, choice, finite, positive
-from nlstm_lab.errors import UsageError
+from nlstm_lab.cells.checks import checked_input, checked_state, finite, positive
+from nlstm_lab.settings import choice
 
 State = tuple[Tensor, ...]
 Device = torch.device | str | int | None
@@ -97,7 +97,7 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 class Module(nn.Module):
-    """A module that can be copied whatever computes its weights, and says why `torch.jit.script` cannot take it."""
+    """A module that can be copied whatever computes its weights."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Copy as torch does; of weights that are computed (weight norm, pruning) their values."""
@@ -108,12 +108,6 @@ class Module(nn.Module):
         memo[id(self)] = fresh = type(self).__new__(type(self))
         fresh.__setstate__(copy.deepcopy(vars(self), memo))  # type: ignore[no-untyped-call]
         return fresh
-
-    def __prepare_scriptable__(self) -> None:
-        raise UsageError(
-            f"{type(self).__name__} cannot be scripted, as its steps are Python: take torch.compile, torch.export, or "
-            "torch.jit.trace, whose result reads exactly as many steps as the example"
-        )
 
 
 class Cell(Module, ABC):
@@ -212,7 +206,7 @@ class Cell(Module, ABC):
 def scheme(name: str) -> Initialization:
     """The initialization of that name, today's or a record's; ValueError: there is none."""
     today = {recorded: known for known, recorded in RECORDED.items()}.get(name, name)
-    return choice("initialization", today, Initialization)  # type: ignore[no-any-return]
+    return choice(today, "initialization", Initialization)  # type: ignore[no-any-return]
 
 
 @torch.no_grad()

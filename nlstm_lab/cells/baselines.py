@@ -10,8 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nlstm_lab.cells.base import GatedCell, Hook, State, fill, gates, hooked, product
-from nlstm_lab.cells.checks import choice, positive
+from nlstm_lab.cells.checks import positive
 from nlstm_lab.cells.recurrent import Exchangeable, Recurrent
+from nlstm_lab.settings import choice
 
 Nonlinearity = Literal["tanh", "relu"]
 Reset = Literal["before", "after"]
@@ -29,7 +30,7 @@ class RNNCell(GatedCell):
         self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: Nonlinearity = "tanh", **options: Any
     ) -> None:
         super().__init__(input_size, hidden_size, bias, **options)
-        self.nonlinearity = choice("nonlinearity", nonlinearity, Nonlinearity)
+        self.nonlinearity = choice(nonlinearity, "nonlinearity", Nonlinearity)
         self.reset_parameters()
 
     def recur(self, projected: Tensor, state: State, hook: Hook | None = None) -> State:
@@ -71,9 +72,9 @@ class RNN(Exchangeable):
 class GRUCell(GatedCell):
     """Computes one step of a gated recurrent unit (Cho et al. 2014).
 
-    The reset gate acts on h_{t-1} before the candidate's matrix (the article's equations, one bias a gate) or after it
-    (`torch.nn.GRU`, with a second bias `bias_hh` inside the reset). Rows of the matrices hold r, u and the candidate g,
-    torch's order; u = 1 keeps the old state, as at first: the biases of r and u start at 1.
+    The reset gate acts on h_{t-1} before the candidate's matrix (the article's equations, with the one bias a gate of
+    its counts) or after it (`torch.nn.GRU`, with a second bias `bias_hh` inside the reset). Rows of matrices hold r,
+    u and the candidate g, torch's order; u = 1 keeps the old state, as at first: the biases of r and u start at 1.
 
     Shapes: input [B, input_size], h [B, hidden_size], returns the new h. `reset` as in `GRU`.
     """
@@ -84,7 +85,7 @@ class GRUCell(GatedCell):
         self, input_size: int, hidden_size: int, bias: bool = True, *, reset: Reset = "before", **options: Any
     ) -> None:
         super().__init__(input_size, hidden_size, bias, gate_bias={"r": 1.0, "u": 1.0}, **options)
-        self.reset = choice("reset", reset, Reset)
+        self.reset = choice(reset, "reset", Reset)
         after = self.bias is not None and reset == "after"
         self.bias_hh = nn.Parameter(torch.empty_like(self.weight_hh[:, 0])) if after else None
         self.reset_parameters()

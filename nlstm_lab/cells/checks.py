@@ -1,7 +1,7 @@
 """What the arguments of cells and networks may be: each check names what is wrong, and returns what is right."""
 
 import math
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,12 +18,6 @@ def positive(name: str, value: Any) -> int:
 def finite(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{name} must be a finite number, not {value!r}")
-    return value
-
-
-def choice(name: str, value: Any, literal: Any) -> Any:
-    if value not in (allowed := get_args(literal)):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
     return value
 
 

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from nlstm_lab.cells import fast
 from nlstm_lab.cells.base import Cache, Device, Hook, Initialization, State, gates, hooked
-from nlstm_lab.cells.checks import choice, finite
+from nlstm_lab.cells.checks import finite
 from nlstm_lab.cells.hierarchical import Multiscale, MultiscaleCell
+from nlstm_lab.settings import choice
 
 Boundary = Literal["step", "sample", "soft"]
 StraightThrough = Literal["clamped", "identity"]
@@ -144,10 +145,10 @@ class HMLSTMCell(MultiscaleCell):
         slice_rows = int(detect_from == "preactivation" and not top)
         options |= {"gate_bias": {"f": forget_bias}, "top": top, "top_down": top_down}
         super().__init__(input_size, hidden_size, bias, further_rows=slice_rows, **options)
-        choice("detect_from", detect_from, DetectFrom)
-        self.boundary: Boundary = choice("boundary", boundary, Boundary)
-        self.straight_through = choice("straight_through", straight_through, StraightThrough)
-        self.selection, self.detect_on_copy = choice("selection", selection, Selection), detect_on_copy
+        choice(detect_from, "detect_from", DetectFrom)
+        self.boundary: Boundary = choice(boundary, "boundary", Boundary)
+        self.straight_through = choice(straight_through, "straight_through", StraightThrough)
+        self.selection, self.detect_on_copy = choice(selection, "selection", Selection), detect_on_copy
         self.threshold, self.gradient_limit = threshold, gradient_limit
         self.reset, self.detector_scale = reset, detector_scale
         own = detect_from == "hidden" and not top
@@ -219,7 +220,8 @@ class HMLSTM(Multiscale):
         straight_through: z's gradient is the hard sigmoid's, zero where that is clamped ("clamped"), or 1 ("identity").
         selection: "arithmetic" on z chooses the operation and passes a gradient, or a "hard" choice that passes none.
         detect_from: z~ is a slice of the "preactivation" (equation 4), or weighs the new "hidden" state (footnote 2).
-        detect_on_copy: Whether equations 4 and 8 hold at every step; if not, z = 0 where a layer copies.
+        detect_on_copy: Whether equations 4 and 8 hold at every step; if not ("whenever needed", section 3.2), z = 0
+            where a layer copies.
         threshold: Of the step function, and of what `Operation` is noted where z is soft.
         layer_norm: Whether the gates' summed pre-activation is normalized, before the bias.
         normalize_boundary: Whether the detector's is taken into the same norm.

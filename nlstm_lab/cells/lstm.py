@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells.base import GatedCell, Hook, State, gates, hooked
-from nlstm_lab.cells.checks import choice
 from nlstm_lab.cells.recurrent import Exchangeable
+from nlstm_lab.settings import choice
 
 CandidateStart = Literal["drawn", "identity"]
 Guard = Literal["coupled", "refined", "clipped", "normalized"]
@@ -34,7 +34,7 @@ class LSTMCell(GatedCell):
         **options: Any,
     ) -> None:
         super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **options)
-        self.candidate_start = choice("candidate_start", candidate_start, CandidateStart)
+        self.candidate_start = choice(candidate_start, "candidate_start", CandidateStart)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -81,7 +81,7 @@ class GuardedLSTMCell(GatedCell):
     ) -> None:
         own = {"coupled": ("f", "g", "o"), "refined": ("r", "f", "g", "o")}.get(guard, ("i", "f", "g", "o"))
         super().__init__(input_size, hidden_size, bias, gates=own, gate_bias={"f": forget_bias}, **options)
-        self.guard = choice("guard", guard, Guard)
+        self.guard = choice(guard, "guard", Guard)
         self.norm = self.layer_norm(hidden_size) if guard == "normalized" else None
         self.reset_parameters()
 

@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from nlstm_lab.cells.base import Cell, Device, GatedCell, Hook, Initialization, State, gates, hooked
-from nlstm_lab.cells.checks import choice, finite, positive
+from nlstm_lab.cells.checks import finite, positive
 from nlstm_lab.cells.lstm import Guard, GuardedLSTMCell, LSTMCell
 from nlstm_lab.cells.recurrent import Recurrent
+from nlstm_lab.settings import choice
 
 Candidate = Literal["identity", "tanh"]
 InnerCell = Literal["lstm", Guard]
@@ -60,8 +61,8 @@ class NestedLSTMCell(GatedCell):
         positive("depth", depth)
         finite("inner_forget_bias", inner_forget_bias)
         finite("inner_input_bias", inner_input_bias)
-        choice("inner_cell", inner_cell, InnerCell)
-        self.candidate, self.inner_chrono = choice("candidate", candidate, Candidate), inner_chrono
+        choice(inner_cell, "inner_cell", InnerCell)
+        self.candidate, self.inner_chrono = choice(candidate, "candidate", Candidate), inner_chrono
         if inner_chrono is not None and positive("inner_chrono", inner_chrono) < 3:
             raise ValueError(f"inner_chrono must be at least 3 steps, not {inner_chrono}")
         biased, guarded = inner_chrono is not None or bool(inner_input_bias), inner_cell != "lstm"

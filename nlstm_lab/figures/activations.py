@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 from unicodedata import east_asian_width
 
 import numpy as np
@@ -16,6 +16,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.plots import memory_label
 from nlstm_lab.figures.saving import LIVE, attach
 from nlstm_lab.figures.style import DIVERGING, MONO, PAGE, glyph, look, shades, sheet, styled, write
+from nlstm_lab.settings import choice
 
 Values = Literal["printed", "tanh", "raw"]
 
@@ -29,8 +30,7 @@ MANY = 250  # characters, from which on narrow ones keep a figure on a page
 
 def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: Values = "printed") -> pd.DataFrame:
     """What the figure shows: a row for each memory (innermost or highest first), unit and step."""
-    if values not in get_args(Values):
-        raise UsageError(f"values must be one of {', '.join(map(repr, get_args(Values)))}, not {values!r}")
+    choice(values, "values", Values)
     if "c" not in trace:
         raise UsageError(f"{trace.attrs.get('model') or 'this network'} has no cells: see lab.widgets.CellExplorer")
     if "text" in trace.dims:

@@ -1,7 +1,7 @@
 """What predictions depend on: connectivity of a sentence and the unrolled network (Madsen's article), patch maps."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from nlstm_lab.figures.plots import memory_label, subplots
 from nlstm_lab.figures.saving import LIVE, attach
 from nlstm_lab.figures.sheets import Point
 from nlstm_lab.figures.style import COLUMN, PAGE, in_order, look, shades, sheet, styled, write  # fmt: skip
+from nlstm_lab.settings import choice
 
 Scale = Literal["row", "figure", "log"]
 DECADES = 4  # of a logarithmic scale: what is weaker is as good as nothing
@@ -83,8 +84,7 @@ def _said(selected: xr.Dataset) -> str:
 
 def sentence_frame(data: Mapping[str, xr.Dataset], at: int, scale: Scale = "row") -> pd.DataFrame:
     """What the figure shows: model, time, symbol, connectivity, and its shade from 0 (or -1) to 1."""
-    if scale not in get_args(Scale):
-        raise UsageError(f"scale must be one of {', '.join(map(repr, get_args(Scale)))}, not {scale!r}")
+    choice(scale, "scale", Scale)
     if not data or len({"".join(rows["symbol"].values) for rows in data.values()}) != 1:
         raise UsageError("the figure compares networks on one text: hand in at least one, all of the same text")
     length = next(iter(data.values())).sizes["time"]

@@ -32,14 +32,12 @@ def digest(weights: Mapping[str, Any]) -> str:
     """Return the sha256 of `weights`, a `state_dict`, by name, type, shape and content."""
     sha = hashlib.sha256()
     for name, value in sorted(weights.items()):
-        for tensor in value if isinstance(value, tuple) else (value,):  # a quantized layer packs weight and bias
-            if not isinstance(tensor, Tensor):
-                sha.update(f"{name} {tensor}\n".encode())
-                continue
-            tensor = tensor.detach()
-            tensor = (tensor.dequantize() if tensor.is_quantized else tensor).cpu().contiguous()
-            sha.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-            sha.update(tensor.flatten().view(torch.uint8).numpy().tobytes())
+        if not isinstance(value, Tensor):
+            sha.update(f"{name} {value}\n".encode())
+            continue
+        tensor = value.detach().cpu().contiguous()
+        sha.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        sha.update(tensor.flatten().view(torch.uint8).numpy().tobytes())
     return sha.hexdigest()
 
 

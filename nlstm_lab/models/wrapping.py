@@ -152,10 +152,6 @@ def _of_cells(theirs: type[nn.RNNBase], layers: list[Any]) -> nn.RNNBase:
 def _described(rnn: Any) -> str:
     """What was handed in, and what to hand in instead."""
     kind = type(rnn)
-    if "quantized" in kind.__module__:
-        return f"a quantized {kind.__name__}, which keeps no float weights: hand in the network that was quantized"
-    if isinstance(rnn, torch.jit.ScriptModule):
-        return f"{kind.__name__}: hand in the module that was scripted or traced"
     if isinstance(rnn, cells.Cell):
         return f"the single step {kind.__name__}: hand in its network, {kind.__name__.removesuffix('Cell')}"
     inside = dict(rnn.named_modules()) if isinstance(rnn, nn.Module) else {}

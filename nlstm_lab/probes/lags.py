@@ -8,7 +8,7 @@ connectivities are shares of their own sum.
 import copy
 from collections.abc import Callable, Iterable, Sequence, Sized
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,7 @@ from nlstm_lab.probes.attributing import logits_at, vectors_of
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.seeds import untrained
 from nlstm_lab.probes.words import likeliest
+from nlstm_lab.settings import choice
 from nlstm_lab.statistics import bootstrap
 
 Mode = Literal["l2", "gradient_x_input"]
@@ -85,8 +86,7 @@ def connectivity(
     reading.vocabulary_of(model)
     codes, said = reading.encode(model, reading.string(text)), reading.words_of(text)
     for name, value, kind in (("mode", mode, Mode), ("target", target, Target)):
-        if value not in get_args(kind):
-            raise UsageError(f"{name} must be one of {', '.join(map(repr, get_args(kind)))}, not {value!r}")
+        choice(value, name, kind)
     if (T := len(text)) > LARGEST:
         raise UsageError(f"text must be of at most {LARGEST} characters, not {T}: the work grows with the square")
     places = [] if isinstance(at, Sized) and not len(at) else reading.whole(at, T, "at must be positions from")

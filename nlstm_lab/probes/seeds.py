@@ -57,7 +57,7 @@ def _reset(module: nn.Module) -> None:
     if (reset := getattr(module, "reset_parameters", None)) is not None:
         reset()
         return
-    if next(module.parameters(recurse=False), None) is not None or hasattr(module, "_packed_params"):
+    if next(module.parameters(recurse=False), None) is not None:
         raise UsageError(f"{type(module).__name__} has parameters but no `reset_parameters`, so it cannot be reset")
     for child in module.children():
         _reset(child)

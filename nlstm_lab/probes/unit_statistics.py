@@ -12,14 +12,13 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nlstm_lab.datasets import Excerpt
-from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.decoding import labels
 from nlstm_lab.probes.reading import BURN_IN, Text, free_text, hidden_states, memory_states, seen, skipped
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.seeds import shuffled, untrained
 from nlstm_lab.probes.tracing import trace
-from nlstm_lab.settings import counted
+from nlstm_lab.settings import choice, counted
 
 PASSAGES = 10  # where a unit is highest, and as many where it is lowest
 BEFORE, AFTER = 24, 8  # characters around each of these places; no two passages of a kind are nearer than that
@@ -120,8 +119,7 @@ def passages(
     every = values_of(traced)
     memory = [*every][-1] if memory is None else memory
     hidden = {name: states.values for name, states in hidden_states(traced).items()}
-    if memory not in every | hidden:
-        raise UsageError(f"memory must be one of {', '.join(map(repr, every | hidden))}, not {memory!r}")
+    choice(memory, "memory", every | hidden)
     unit, k = counted(unit, "unit", 0, traced.sizes["unit"] - 1), counted(k, "k")
     values = (every | hidden)[memory][:, unit].astype(np.float64)
     symbols = [str(symbol) for symbol in traced["symbol"].values] if "symbol" in traced.coords else [""] * len(values)

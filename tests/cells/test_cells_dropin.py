@@ -19,7 +19,6 @@ from torch.nn.utils.rnn import pack_sequence
 from torch.utils.checkpoint import checkpoint
 
 from nlstm_lab.cells import GRU, HMLSTM, LSTM, RNN, NestedLSTM, NestedLSTMCell, fast
-from nlstm_lab.errors import UsageError
 from tests.cells.test_cells_contract import UNITS, B, D, H, L, T, built, close, every_unit, parts, run
 
 WORDS = 30
@@ -212,14 +211,6 @@ def test_meta_and_fake_tensors_have_shapes_alone(make):
         with torch.no_grad():
             assert run(unit, torch.empty(T, 1, D))[0].shape == (T, 1, H)
     assert output.shape == (T, B, H)
-
-
-@every_unit
-def test_scripting_is_refused_in_a_sentence_that_names_the_unit(make):
-    unit = built(make)
-    for module in (nn.Sequential(unit), unit.layers[0]):
-        with pytest.raises(UsageError, match=type(unit).__name__):
-            torch.jit.script(module)
 
 
 def test_what_the_backward_needs_passes_through_saved_tensor_hooks():

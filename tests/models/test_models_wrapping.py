@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn.utils import prune
 
-from nlstm_lab import HMLSTM, NestedLSTM, cells, models, probes, widgets
+from nlstm_lab import HMLSTM, NestedLSTM, cells, models, probes
 from nlstm_lab.errors import UsageError
 
 LETTERS = "abcdefgh"
@@ -131,20 +131,6 @@ def test_what_cannot_be_wrapped_is_sent_back_with_the_way_out(rnn, changed, erro
 def test_log_probabilities_are_logits_and_an_hmlstm_of_all_layers_fits_one_hot_input():
     wrap(readout=nn.Sequential(nn.Linear(6, 8), nn.LogSoftmax(-1)))
     wrap(HMLSTM(8, 3, num_layers=2, all_layers=True), embedding=None)
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
-def test_quantized_layers_are_read_or_sent_back_by_name():
-    quantize = torch.ao.quantization.quantize_dynamic
-    whole = quantize(nn.ModuleDict({"rnn": nn.LSTM(4, 6), "readout": nn.Linear(6, 8)}), {nn.LSTM, nn.Linear})
-    with pytest.raises(TypeError, match=r"quantized LSTM.*that was quantized"):
-        wrap(whole["rnn"])
-    model = wrap(readout=whole["readout"])
-    assert probes.trace(model, "abc").sizes["time"] == 3
-    widgets.CellExplorer(model, text="abc")
-    assert len(models.digest(model.state_dict())) == 64
-    with pytest.raises(UsageError, match="Linear"):
-        probes.untrained(model)
 
 
 @pytest.mark.parametrize(

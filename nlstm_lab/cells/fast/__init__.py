@@ -7,14 +7,14 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from nlstm_lab.cells.checks import autocasts
 from nlstm_lab.errors import UsageError
-from nlstm_lab.settings import held
+from nlstm_lab.settings import choice, held
 
 Precision = Literal["fp32", "bf16"]
 Function = Callable[..., tuple[Tensor, ...]]
@@ -142,8 +142,7 @@ def precision(name: Precision) -> Iterator[None]:
     Raises:
         UsageError: The name is another, or "bf16" on a machine without hardware for it.
     """
-    if name not in get_args(Precision):
-        raise UsageError(f"precision must be one of {get_args(Precision)}, not {name!r}")
+    choice(name, "precision", Precision)
     if name == "bf16" and not (has_bf16(torch.device("cpu")) or has_bf16(torch.device("cuda"))):
         raise UsageError("this machine has no bf16 instructions, so bf16 would be slower by far: use fp32")
     with held(_precision, name), exact_kernels():
