@@ -41,6 +41,10 @@ class StaleRun(LabError):
     """A recorded run was made with another configuration than today's, or on another text."""
 
 
+class FinishedRun(UsageError):
+    """A recorded run has had its last epoch, so that no rule can end it any more."""
+
+
 class TrainingFailed(LabError):
     """The loss or gradient (`what`) was not finite, seen after so many updates; the last good state is kept."""
 

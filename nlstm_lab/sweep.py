@@ -15,7 +15,7 @@ import distributed
 import torch
 
 from nlstm_lab import cells, experiments, runs, training
-from nlstm_lab.errors import Interrupted, LabError, UsageError
+from nlstm_lab.errors import FinishedRun, Interrupted, LabError, UsageError
 from nlstm_lab.runs.attempt import settled
 from nlstm_lab.runs.run import name_of
 from nlstm_lab.settings import check_seed, counted
@@ -108,9 +108,10 @@ def _lacks(row: experiments.Experiment, seed: int, counts: Sweep, patience: int 
     try:
         if settled(row, seed, patience, finish=True) is None:
             return True
+    except FinishedRun:
+        pass  # the rule comes too late for it
     except LabError as error:
-        if patience is None or not isinstance(error, UsageError):  # or it is finished, and the rule comes too late
-            event = f"{name_of(row, seed)}: {error}"
+        event = f"{name_of(row, seed)}: {error}"
     counts.recorded, counts.failed = counts.recorded + (not event), counts.failed + bool(event)
     watch(counts, event)
     return False

@@ -250,6 +250,10 @@ def test_a_run_on_a_text_that_changed_is_not_taken_for_todays(own):
     said = []
     outcome = sweep.sweep(sweep.matching(name, "smoke"), [0], watch=lambda outcome, event: said.append(event))
     assert (outcome.failed, "another text" in said[-1]) == (1, True)
+    content = own.read_bytes()
+    own.write_bytes(b"\xff\x00" * 100)
+    assert sweep.sweep(sweep.matching(name, "smoke", 1), [0], patience=1).failed == 1  # and no rule that comes too late
+    own.write_bytes(content)
     assert runs.load(name, 0, "smoke").result == run.result  # what is read of it needs no text
     renewed = runs.ensure(name, 0, "smoke", again=True, progress=False)
     assert renewed.result["data_sha256"] != run.result["data_sha256"]

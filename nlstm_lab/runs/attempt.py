@@ -21,7 +21,7 @@ from nlstm_lab import cells, experiments, models, paths, training
 from nlstm_lab.cells.fast import Precision
 from nlstm_lab.datasets import corpora
 from nlstm_lab.datasets.base import Task
-from nlstm_lab.errors import DamagedFile, LabError, MissingRun, StaleRun, TrainingFailed, UsageError
+from nlstm_lab.errors import DamagedFile, FinishedRun, LabError, MissingRun, StaleRun, TrainingFailed, UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
 from nlstm_lab.runs.run import Run, command, each, folder_of, is_known, load, matches, name_of, resolve
@@ -97,7 +97,7 @@ def settled(experiment: Experiment, seed: int, patience: int | None, finish: boo
         )
     recorded, ended = run.result.get("patience") or 0, run.state != "done"
     if not ended and patience not in (None, recorded):
-        raise UsageError(f"{run.name} is finished, so no rule can end it: leave out the patience, or train --again")
+        raise FinishedRun(f"{run.name} is finished, so no rule can end it: leave out the patience, or train --again")
     if not ended or not (finish if patience is None else patience > recorded):
         return run
     attempt = Attempt(run.folder)
