@@ -100,7 +100,7 @@ def statements(name: str) -> list[Statement]:
 
 
 def _statement(rows: pd.DataFrame, comparisons: int) -> Statement:
-    least = rows.loc[rows["ours"].idxmin()] if rows["ours"].notna().any() else rows.iloc[0]
+    least = rows.sort_values("ours", kind="stable").iloc[0]
     found = rows["verdict"].value_counts(sort=False)
     ours = ""
     if least["scale"]:

@@ -19,6 +19,7 @@ PTB = {"nlstm": "ptb_char_nlstm", "lstm2": "ptb_char_lstm2"}
 INITIALIZATIONS = {"zero": "", "log_frequencies": "_logfreq"}
 INNER, OUTER = ({"model": "nlstm", "memory": memory} for memory in ("inner", "outer"))
 UPPER, LOWER = ({"model": "stacked_lstm", "memory": f"layer {layer}"} for layer in (2, 1))
+DECIDED = (0, 1, 2)  # the seeds by which the protocol chooses a reading
 INNER_LOGFREQ, OUTER_LOGFREQ = (memory | {"start": "log_frequencies"} for memory in (INNER, OUTER))
 
 
@@ -96,12 +97,14 @@ def claim(name: str) -> Interval:
 @cache
 def values(experiment: str, scale: str = "small", metric: str = "bpc", split: str = "valid") -> "pd.Series[float]":
     """One number a seed, in the evaluation that the document's table has."""
-    chosen = table()
-    wanted = {"experiment": experiment, "scale": scale, "metric": metric, "split": split}
-    wanted["evaluation"] = "streams" if "hmlstm" in experiment else "blocks"
-    for column, value in wanted.items():
-        chosen = chosen[chosen[column] == value]
-    return chosen.set_index("seed")["value"]
+    evaluation = getattr(lab.experiments.get(experiment, scale).task, "evaluation", "blocks")
+    wanted = {"experiment": experiment, "scale": scale, "metric": metric, "split": split, "evaluation": evaluation}
+    return _where(table(), **wanted).set_index("seed")["value"]
+
+
+def _where(frame: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
+    """The rows with these values."""
+    return frame[(frame[[*wanted]] == pd.Series(wanted, dtype=object)).all(axis=1)]
 
 
 def mean(experiment: str, **which: str) -> float:
@@ -118,18 +121,17 @@ def gap(first: str, second: str, **which: str) -> Interval:
     return compare(dict(values(first, **which)), dict(values(second, **which))).difference
 
 
-def bpc_after(experiment: str, epoch: int, scale: str = "paper") -> float:
-    """The validation BPC of the first seed's run after an epoch, in blocks."""
+def bpc_after(experiment: str, epoch: int, scale: str = "paper", split: str = "valid") -> float:
+    """BPC of the first seed's run after an epoch, in blocks."""
     history = lab.runs.load(experiment, 0, scale).history
-    wanted = history["metric"].eq("bpc") & history["split"].eq("valid") & history["evaluation"].eq("blocks")
-    return float(history[wanted].set_index("epoch")["value"].loc[epoch])
+    return float(_where(history, metric="bpc", split=split, evaluation="blocks", epoch=epoch)["value"].item())
 
 
 def at_lowest_error(experiment: str, split: str = "valid") -> float:
     """BPC of the first seed's run at the paper's scale, in blocks, at the epoch of the lowest validation error rate."""
-    history = lab.runs.load(experiment, 0, "paper").history.query("evaluation == 'blocks'")
-    by_epoch = history.pivot_table("value", "epoch", ["split", "metric"])
-    return float(by_epoch.loc[by_epoch["valid", "top1_accuracy_pct"].idxmax(), (split, "bpc")])
+    run = {"experiment": experiment, "scale": "paper", "seed": 0, "evaluation": "blocks"}
+    best = _where(table(), **run, metric="top1_accuracy_pct", split="valid")  # a table has each metric's own best epoch
+    return bpc_after(experiment, best["epoch"].item(), split=split)
 
 
 def cold_minus_streamed(experiment: str) -> float:
@@ -159,11 +161,7 @@ def row(target: str, subject: str, metric: str = "", split: str = "", kind: str 
 
 def rows(target: str, **which: Any) -> pd.DataFrame:
     """Those rows of a place of the verdicts that count, of some values of its columns."""
-    found = of(target)
-    found = found[found["anchor"]]
-    for column, value in which.items():
-        found = found[found[column] == value]
-    return found
+    return _where(of(target), anchor=True, **which)
 
 
 def count(target: str, *wanted: str, kind: str = "number", **which: Any) -> int:
@@ -176,8 +174,8 @@ def distance(target: str, metric: str, setting: str, subjects: str = "LSTM.*") -
     """How far the LSTMs of a table of Nested LSTMs lie from the printed validation values in a setting of theirs."""
     printed = rows(target, kind="number", metric=metric, split="valid")
     printed = printed[printed["subject"].str.fullmatch(subjects)]
-    of_seeds = "scale == 'paper' and seed < 3 and metric == @metric and split == 'valid' and evaluation == 'blocks'"
-    ours = table().query(of_seeds)
+    ours = _where(table(), scale="paper", metric=metric, split="valid", evaluation="blocks")
+    ours = ours[ours["seed"].isin(DECIDED)]
     ours = ours.groupby("experiment")["value"].mean().reindex(printed["experiment"].str.partition("+")[0] + setting)
     return float((np.log(ours.to_numpy() / printed["printed"].to_numpy()) ** 2).mean())
 
@@ -264,16 +262,12 @@ def accuracy_at_paper_size(memory: dict[str, str], condition: str = "trained") -
 
 def carriers_at_paper_size(memory: dict[str, str]) -> int:
     """The fewest cells whose single ablations cost half of what those of all cells do, at paper scale."""
-    cells = of_paper_size(lab.probes.cell_cuts)
-    for name, wanted in ({"start": "zero"} | memory).items():
-        cells = cells[cells[name] == wanted]
-    kl = cells["kl"].sort_values(ascending=False)
+    kl = _where(of_paper_size(lab.probes.cell_cuts), **{"start": "zero"} | memory)["kl"].sort_values(ascending=False)
     return 1 + int((kl.cumsum() < kl.sum() / 2).sum())
 
 
 def _one(frame: pd.DataFrame, column: str, which: dict[str, str]) -> float:
-    for name, wanted in ({"start": "zero"} | which).items():
-        frame = frame[frame[name] == wanted]
+    frame = _where(frame, **{"start": "zero"} | which)
     if len(frame) != 1:
         raise Untrue(f"{which}: {len(frame)} rows")
     return float(frame[column].iloc[0])
@@ -421,10 +415,7 @@ def missed(first: dict[str, str], second: dict[str, str], start: str) -> Interva
 
 def resampling_costs(which: dict[str, str], start: str) -> Interval:
     """What a resample ablation of a memory adds to the loss, nats over a hundred predictions."""
-    chosen = _resampled(of_both).query("start == @start")
-    for column, value in which.items():
-        chosen = chosen[chosen[column] == value]
-    return t_interval(chosen["loss_increase"])
+    return t_interval(_where(_resampled(of_both), start=start, **which)["loss_increase"])
 
 
 @cache

@@ -209,7 +209,6 @@ def test_the_printed_margins_are_the_ones_that_the_text_names():
         ("hm_rnn", "ptb_char: hmlstm_step hmlstm_sample, hmlstm_step hmlstm_soft, hmlstm_annealed hmlstm_step"),
         ("hm_rnn", "ptb_char: hmlstm_step lnlstm"),
         ("hm_rnn", "handwriting: hmlstm_annealed hmlstm, hmlstm lstm"),
-        ("hm_rnn", "enwik8: hmlstm_layernorm lnlstm"),
         ("madsen", "autocomplete: lstm nlstm"),
         ("madsen", "textgen: lstm gru"),
     ],

@@ -112,7 +112,11 @@ class Sentence(Entry):
     says: str
     better: list[str]
     worse: list[str]
-    splits: list[Split] = []
+    splits: list[Split] = []  # of which it speaks; none: of all that its table prints
+    metrics: list[str] = []
+
+    def speaks_of(self, metric: str, split: Split) -> bool:
+        return metric in (self.metrics or [metric]) and split in (self.splits or [split])
 
 
 class Claim(Entry):
@@ -173,7 +177,7 @@ class Place(Entry):
                 margin = printed[0] - printed[1] if len(printed) == 2 else Decimal("nan")
                 margin = margin if metric in HIGHER_IS_BETTER else -margin
                 orderings.append(Row(
-                    self.document, self.name, self.where, "ordering", anchor=split in (said.splits or self.splits),
+                    self.document, self.name, self.where, "ordering", anchor=said.speaks_of(metric, split),
                     own=self.ours, subject=" better than ".join(labels), says=said.says, note=said.note, metric=metric,
                     split=split, printed=float(margin), as_printed="" if margin.is_nan() else str(margin),
                     better=better, worse=worse,

@@ -131,9 +131,8 @@ def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Write a frame of verdicts as text for readers, with the digits of the document and one more for ours."""
     rows = _worded(verdicts)
     ours, low, high = ([*map(_number, rows[name], rows["digits"])] for name in ("ours", "low", "high"))
-    setting = (", " + rows["setting"]).mask(rows["setting"].isin(["", "as printed"]), "")
     text = {
-        "": rows["subject"] + setting + rows["note"].ne("").map({True: "†", False: ""}),
+        "": rows["named"] + rows["note"].ne("").map({True: "†", False: ""}),
         **{name: rows[name] for name in ("parameters", "metric", "split")},
         "printed": rows["as_printed"],
         "ours": ours,
@@ -146,10 +145,12 @@ def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _worded(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Metrics and splits in words; `digits`: the printed number that sets them, a row's own or its table's."""
+    """Metrics and splits in words; `digits`: the printed number that sets them, a row's own or its table's; `named`."""
     alike = verdicts.groupby(["document", "place", "metric"])["as_printed"].transform("first")
     words = {"metric": METRIC_LABELS, "split": {"valid": "validation"}}
-    return verdicts.replace(words).assign(digits=verdicts["as_printed"].where(verdicts["as_printed"].ne(""), alike))
+    digits = verdicts["as_printed"].where(verdicts["as_printed"].ne(""), alike)
+    setting = (", " + verdicts["setting"]).mask(verdicts["setting"].isin(["", "as printed"]), "")
+    return verdicts.replace(words).assign(digits=digits, named=verdicts["subject"] + setting)
 
 
 def _number(value: float, as_printed: str) -> str:
@@ -207,9 +208,8 @@ def readme_block(verdicts: pd.DataFrame) -> str:
     """Write the whole frame of `verdicts` as Markdown: for each document its numbers and its claims."""
     rows = _worded(verdicts)
     number, claim, ran = rows["kind"].isin(NUMBERS), rows["kind"].eq("claim"), rows["seeds"].gt(0)
-    setting = (", " + rows["setting"]).mask(rows["setting"].isin(["", "as printed"]), "")
     ran_table = ran.groupby([rows["document"], rows["place"]]).transform("any")
-    rows["says"] = rows["says"].mask(number, (rows["subject"] + setting).where(ran_table, "its numbers"))
+    rows["says"] = rows["says"].mask(number, rows["named"].where(ran_table, "its numbers"))
     rows["setting"] = rows["setting"].mask(number, "")
     rows["note"] = rows["note"].mask(rows["kind"].eq("from memory"), FROM_MEMORY)
     rows["says"] = rows["says"].mask(claim, rows["says"] + "<br>*Measured: " + rows["subject"] + ".*")
