@@ -83,7 +83,6 @@ def _nested(sheet: Sheet) -> None:
     # its output is the outer memory (equation 15)
     sheet.wires([out, (right, out[1])], colour=OUTER, width=THICK)
     sheet.text(3.2, out[1] + 0.14, r"$\tilde{h}_t = c_t$", align="right")
-    sheet.text(right + 0.04, out[1], "$c_t$", align="left")
     hidden = _output(sheet, end, out[1], o, gates)
     sheet.wires([hidden, (right + 0.06, hidden[1])])
     sheet.text(right + 0.1, hidden[1], "$h_t$", align="left")
@@ -164,7 +163,7 @@ def _layer(below: str, c: str, h: str) -> tuple[Edge, ...]:
         Edge(c, c, KEPT, past=True),
         Edge(h, c, CONTENT, past=True),
         Edge(c, h, CONTENT),
-        Edge(below, h, GATES, bend=-0.45),
+        Edge(below, h, GATES, bend=-0.38),
         Edge(h, h, GATES, past=True),
     )
 

@@ -34,7 +34,7 @@ def hierarchical_architectures(width: float = PAGE) -> Figure:
         sheet.arrow((x, y), (x + 0.26, y), colour, 1.1, dashes=DOTS if colour == QUIET else "-")
         sheet.text(x + 0.32, y, words, align="left")
     sheet.text(0.84, 0.2, "in (a) from the layer above alone,", align="left")
-    sheet.text(0.84, 0.06, "in (b) from it too, the cell anew", align="left")
+    sheet.text(0.84, 0.06, "(b) also reads h, and its cell starts anew", align="left")
     sheet.next("(b) HM-RNN: each layer finds its own boundaries", 2.1)
     _unrolled(sheet, TEXT, FOUND, "found")
     sheet.next()

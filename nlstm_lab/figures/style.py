@@ -68,7 +68,7 @@ OTHER = "#404040"
 
 # light is small, dark is large
 STRENGTH = LinearSegmentedColormap.from_list("strength", ["#ffffff", "#c6def0", "#6aaad2", "#2166ac", "#053061"])
-NORMS = LinearSegmentedColormap.from_list("norms", ["#fdf7ec", "#f3cf9a", "#dd8f6b", "#a63a79", "#3b0f4f"])
+NORMS = LinearSegmentedColormap.from_list("norms", ["#f6ddb5", "#f3cf9a", "#dd8f6b", "#a63a79", "#3b0f4f"])
 
 # red is negative, blue positive, white exactly 0, darker is larger: figures 3 and 4 of Nested LSTMs
 DIVERGING = LinearSegmentedColormap.from_list(
