@@ -11,6 +11,7 @@ from scipy import stats
 
 from nlstm_lab import paths, targets
 from nlstm_lab.errors import DamagedFile, UsageError
+from nlstm_lab.statistics import Interval, p_value
 from nlstm_lab.targets import shown
 from nlstm_lab.targets.entries import Tolerance
 from nlstm_lab.targets.verdicts import Runs, discriminations, tolerance
@@ -557,3 +558,8 @@ def test_a_table_that_says_the_same_keeps_the_commit_that_made_it(tmp_path, monk
     assert tex.read_bytes() == before
     targets.Comparison(one.target, "", "", one.frame[1:]).save()
     assert "later" in tex.read_text()
+
+
+def test_the_p_of_a_claim_is_of_its_own_bound():
+    frame = targets.verdicts(runs(), measured((DIES, "small", 0.9, 0.4, 1.4, 5)))
+    assert only(frame, place="inner_memory_dies")["p"] == pytest.approx(p_value(Interval(0.9, 0.4, 1.4), 4.0, 0.5))

@@ -318,6 +318,7 @@ def triple(num_layers=3, **flags):
             "detect_from": st.sampled_from(["preactivation", "hidden"]),
             "selection": st.sampled_from(["arithmetic", "hard"]),
             **dict.fromkeys(("detect_on_copy", "layer_norm", "normalize_cell", "bias", "all_layers"), st.booleans()),
+            **dict.fromkeys(("reset", "top_down"), st.booleans()),
         }
     ),
     symbols=st.booleans(),

@@ -26,9 +26,10 @@ class Transcription:
     straight-through estimator really differentiates (at the point from which the offsets were taken).
     """
 
-    def __init__(self, unit, slope=1.0, soft=False, from_hidden=False):
+    def __init__(self, unit, slope=1.0, boundary="", detect_from="", reset=True, top_down=True, **_):
         self.cells = [{name: p.detach().numpy() for name, p in c.state_dict().items()} for c in unit.layers]
-        self.slope, self.soft, self.from_hidden = slope, soft, from_hidden
+        self.slope, self.soft, self.from_hidden = slope, bool(boundary), bool(detect_from)
+        self.reset, self.top_down = reset, top_down
 
     def __call__(self, xs, offsets=None):
         h = [np.zeros(H) for _ in range(L)]
@@ -40,7 +41,7 @@ class Transcription:
             h_below, z_below = x, 1.0  # h^0_t = x_t, z^0_t = 1
             for l, p in enumerate(self.cells):
                 s = p["weight_hh"] @ h_last[l]  # 5
-                if l < L - 1:
+                if l < L - 1 and self.top_down:
                     s = s + z_last[l] * (p["weight_th"] @ h_last[l + 1])  # 6
                 s = s + z_below * (p["weight_ih"] @ h_below) + p["bias"]  # 7
                 i, f, g, o = s[:H], s[H : 2 * H], s[2 * H : 3 * H], s[3 * H : 4 * H]
@@ -56,7 +57,7 @@ class Transcription:
                 elif z_last[l] == 0 and z_below == 0:  # 2, COPY
                     c[l], h[l] = c_last[l], h_last[l]  # 3
                 else:  # 2, FLUSH
-                    c[l] = i * g
+                    c[l] = i * g + (0 if self.reset else f * c_last[l])
                     h[l] = o * np.tanh(c[l])  # 3
                 if l < L - 1:
                     pre = p["weight_z"][0] @ h[l] if self.from_hidden else s[4 * H]  # footnote 2, or 4
@@ -83,13 +84,12 @@ def random_unit(seed=4, scale=1.0, **flags):
 
 @pytest.mark.parametrize(
     "flags",
-    [{}, {"selection": "hard"}, {"detect_from": "hidden"}, {"boundary": "soft"}],
-    ids=["arithmetic", "hard", "footnote 2", "soft"],
+    [{}, {"selection": "hard"}, {"detect_from": "hidden"}, {"boundary": "soft"}, {"reset": False}, {"top_down": False}],
 )
 def test_the_unrolled_unit_is_the_equations(flags):
     unit = random_unit(**flags)
     unit.slope = 1.5
-    equations = Transcription(unit, 1.5, "boundary" in flags, "detect_from" in flags)
+    equations = Transcription(unit, 1.5, **flags)
     x = torch.randn(T, B, D, dtype=DOUBLE)
     output, (h_n, _c_n, z_n), layers = unit.trace(x)
     z = torch.stack([layer["z"] for layer in layers])
@@ -101,7 +101,7 @@ def test_the_unrolled_unit_is_the_equations(flags):
         np.testing.assert_allclose(z[:, :, row].detach().numpy().T, zs, rtol=0, atol=1e-12)
         np.testing.assert_allclose(h_n[:, row].flatten().detach().numpy(), hs[-1], rtol=0, atol=1e-12)
         np.testing.assert_allclose(z_n[:, row].detach().numpy(), zs[-1], rtol=0, atol=1e-12)
-    if not flags.keys() & {"boundary", "detect_from"}:  # a copied h fires no detector of footnote 2
+    if not flags.keys() & {"boundary", "detect_from", "top_down"}:  # a copied h fires no detector of footnote 2
         middle = {combination[1:] for combination in seen if combination[0] == 1}
         assert middle == set(itertools.product((0.0, 1.0), repeat=3))  # below now, own before, own now
 

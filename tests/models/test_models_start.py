@@ -40,6 +40,7 @@ def test_the_matrix_of_the_readout_starts_in_orthogonal_tiles_as_configured(hidd
     tiles = weight.detach().unfold(0, side, side).unfold(1, side, side).flatten(0, 1)
     assert len(tiles) == 50 * hidden // side**2
     torch.testing.assert_close(tiles @ tiles.mT, torch.eye(side).expand_as(tiles), atol=1e-5, rtol=0)
+    assert len({tile.sum().item() for tile in tiles}) == len(tiles)  # each drawn by itself
     assert weight.std().item() == pytest.approx(side**-0.5, rel=0.01)  # .141 for tiles of 50, where Glorot's is .055
     with pytest.raises(ValueError, match="orthogonal_tiles needs sides with a common divisor, not 50 x 21"):
         built("lstm", 21, ends=FIFTY, output_weight="orthogonal_tiles")

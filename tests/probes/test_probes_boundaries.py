@@ -1,6 +1,7 @@
 """The boundary probe says what the network did: its z, its operations by equation 2, and COPY leaves h alone."""
 
 import importlib
+import itertools
 import json
 import math
 
@@ -165,10 +166,10 @@ def test_what_is_read_is_no_surprise_to_a_network_that_predicts_words(hierarchic
 
 @pytest.fixture
 def first(monkeypatch):
-    def of_the_first_layer(model, text, moments, distance):
+    def of_the_first_layer(model, text, moments, distance, layers=1):
         monkeypatch.setattr(boundary_scores, "MOMENTS", moments)
         monkeypatch.setattr(boundary_scores, "DISTANCE", distance)
-        return boundary_scores.flush_effects(model, text).query("layer == 1")
+        return boundary_scores.flush_effects(model, text).query(f"layer <= {layers}")
 
     return of_the_first_layer
 
@@ -180,19 +181,22 @@ def by_kind(table, column="kl"):
 @pytest.mark.slow
 def test_a_turned_boundary_costs_what_the_next_predictions_lose(hierarchical, text, first):
     model = hierarchical()
-    result = first(model, text, moments=1, distance=4)
-    codes, z = model.vocabulary.encode(text), probes.boundaries(model, text).z.values[:, 0]
-    for kind, was in (("withheld", 1), ("forced", 0)):
-        t = int(np.flatnonzero(z == was)[0]) + 1
+    result = first(model, text, moments=1, distance=4, layers=2)
+    codes, z = model.vocabulary.encode(text), probes.boundaries(model, text).z.values
+    for k, (kind, was) in itertools.product((0, 1), (("withheld", 1), ("forced", 0))):
+        t = int(np.flatnonzero(z[:, k] == was)[0]) + 1
         read, following = codes[t : t + 4, None], codes[t + 1 : t + 5]
         with torch.no_grad():
             h, c, left = model.recurrent(codes[:t, None])[1]
-            turned = torch.cat([1 - left[:1], left[1:]])
+            turned = left.clone()
+            turned[k] = 1 - left[k]
             intact, lost = (
                 F.cross_entropy(model(read, (h, c, each))[0][:, 0], following, reduction="none")
                 for each in (left, turned)
             )
-        np.testing.assert_allclose(by_kind(result, "loss_increase")[kind], lost - intact, atol=1e-5)
+        np.testing.assert_allclose(
+            by_kind(result[result["layer"] == k + 1], "loss_increase")[kind], lost - intact, atol=1e-5
+        )
 
 
 @pytest.mark.slow

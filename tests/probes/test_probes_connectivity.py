@@ -60,7 +60,8 @@ def jacobian(model, text, codes):
         *((mode, "nlstm", embedded) for mode in ("l2", "gradient_x_input") for embedded in (False, True)),
     ],
 )
-def test_it_is_autograds_jacobian(mode, unit, embedded):
+def test_it_is_autograds_jacobian(mode, unit, embedded, monkeypatch):
+    monkeypatch.setattr("nlstm_lab.probes.lags.CHUNK", 5)
     model = network(unit, embedded, words=True)
     codes = torch.tensor([WORDS.index(word) for word in words_of(TEXT).word])
     gradient, x = jacobian(model, TEXT, codes)

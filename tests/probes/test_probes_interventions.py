@@ -142,7 +142,8 @@ def test_a_swap_that_changes_nothing_costs_nothing_in_any_unit(unit, flags, text
     assert measured.kl.max() == 0
 
 
-def test_the_horizon_is_the_loss_from_so_much_context(network, text):
+def test_the_horizon_is_the_loss_from_so_much_context(network, text, monkeypatch):
+    monkeypatch.setattr("nlstm_lab.probes.interventions.ROWS", 7)
     model = network(scale=3.0)  # driven hard enough for contexts to matter
     result = loss_by_context(model, text, contexts=(1, 3, 50), positions=20).set_index("context")["loss"]
     codes = model.vocabulary.encode(text)

@@ -121,7 +121,8 @@ def entropy(logits):
 
 
 @pytest.mark.parametrize("over", [("unit",), ("memory", "unit"), ("time",), ("memory", "time", "unit"), ()])
-def test_every_patch_is_an_edit_by_hand_along_whatever_axes(network, over):
+def test_every_patch_is_an_edit_by_hand_along_whatever_axes(network, over, monkeypatch):
+    monkeypatch.setattr("nlstm_lab.probes.patching.AT_ONCE", 50)
     model = network(scale=2.0)
     found = patch(model, PAIRS, entropy, over)
     assert found.patched.dims == ("pair", *over)

@@ -17,10 +17,10 @@ from nlstm_lab.training.liveness import detectors, ratio_loss, shares
 
 
 def network(gradient):
-    """Three weights, each with the same gradient."""
-    made = nn.Linear(3, 1, bias=False)
-    nn.init.zeros_(made.weight)
-    made.weight.grad = torch.full_like(made.weight, gradient)
+    """A weight of three values and a bias, all with the same gradient."""
+    made = nn.Linear(3, 1)
+    for one in made.parameters():
+        nn.init.zeros_(one).grad = torch.full_like(one, gradient)
     return made
 
 
@@ -29,8 +29,9 @@ def test_the_gradient_is_clipped_to_the_norm(gradient):
     config = TrainingConfig(epochs=1, learning_rate=0.5, optimizer="rmsprop", clip_norm=1.0)
     made = network(gradient)
     norm = config.step(made, config.make_optimizer(made))
-    assert float(norm) == pytest.approx(gradient * 3**0.5)
-    assert float(made.weight.grad.norm()) == pytest.approx(min(1.0, gradient * 3**0.5), rel=1e-5)
+    assert float(norm) == pytest.approx(gradient * 2)
+    clipped = nn.utils.get_total_norm([one.grad for one in made.parameters()])
+    assert float(clipped) == pytest.approx(min(1.0, gradient * 2), rel=1e-5)
 
 
 @pytest.mark.parametrize("limit", [0.01, 100.0])
@@ -40,8 +41,8 @@ def test_the_update_is_clipped_to_the_norm(limit):
     one, other = network(10.0), network(10.0)
     free.step(one, free.make_optimizer(one))
     clipped.step(other, clipped.make_optimizer(other))
-    length = float(one.weight.detach().norm())
-    torch.testing.assert_close(other.weight, one.weight * min(1.0, limit / length))
+    moved, less = (nn.utils.parameters_to_vector(each.parameters()) for each in (one, other))
+    torch.testing.assert_close(less, moved * min(1.0, limit / float(moved.detach().norm())))
     assert (other.weight.grad == 10.0).all()  # the gradient is not
 
 

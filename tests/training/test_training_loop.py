@@ -242,16 +242,19 @@ def test_a_training_may_end_when_validation_has_not_improved(patience, epochs, l
     assert max(epoch for epoch, *_ in outcome.history) == epochs
 
 
-def test_the_best_epoch_may_be_that_of_the_lowest_error_rate(monkeypatch):
+def test_the_best_epoch_may_be_that_of_the_lowest_error_rate(monkeypatch, at_each_update):
     readings = itertools.count()
-    accuracies, nats = (40.0, 39.0, 42.0), (2.0, 1.0, 1.5)
+    accuracies, nats = (40.0, 39.0, 42.0, 0.0), (2.0, 1.0, 1.5, 0.0)
 
     def evaluate(*_):
-        epoch = min(next(readings) // 2, 2)
-        return {"nll_nats": nats[epoch], "top1_accuracy_pct": accuracies[epoch]}
+        epoch, of_test = divmod(next(readings), 2)
+        return {"nll_nats": nats[epoch], "top1_accuracy_pct": 100 * of_test + (-1) ** of_test * accuracies[epoch]}
 
     monkeypatch.setattr(LOOP, "evaluate", evaluate)
-    assert fit(network(), TrainingConfig(3, 0.01, updates_per_epoch=1, select_by="error")).best_epoch == 3
+    rates = at_each_update(lambda _, optimizer: optimizer.param_groups[0]["lr"])
+    config = TrainingConfig(3, 0.01, updates_per_epoch=1, select_by="error", divide_on_plateau=2.0)
+    assert fit(network(), config).best_epoch == 3
+    assert rates == [0.01] * 3  # a plateau is one of the loss
     task = Given()
     task.output = Mixture(2)
     with pytest.raises(UsageError, match="select_by=error"):
