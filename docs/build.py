@@ -199,7 +199,8 @@ def _command(name: str, parameters: dict[str, Any]) -> str:
     """What redraws a notebook's figures with the parameters that drew them."""
     options = []
     for each, value in parameters.items():
-        options += ["-p", f"{each}={value if isinstance(value, str) else json.dumps(value, separators=(',', ':'))}"]
+        written = "none" if value is None else json.dumps(value, separators=(",", ":"))
+        options += ["-p", f"{each}={value if isinstance(value, str) else written}"]
     return shlex.join(["nlstm-lab", "figures", name.partition("_")[0], *options])  # a shell would expand [0,1]
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import nlstm_lab
-from nlstm_lab import cli, experiments, paths, runs
+from nlstm_lab import cli, paths, runs
 
 TRAIN = ("train", "ptb_char_lstm1", "--scale", "smoke", "--device", "cpu")
 
@@ -115,18 +115,6 @@ def test_experiments_are_listed_with_exact_parameters_without_any_data(say, else
     row = next(line for line in say("experiments")[1].splitlines() if "ptb_char_nlstm " in line)
     shown = "CharacterModelling ptb|nlstm|1 x 600|4,474,850|smoke small paper"
     assert re.split(r"  +", row.strip()) == ["ptb_char_nlstm", *shown.split("|")]
-
-
-@pytest.mark.slow
-def test_a_text_of_ones_own_trains_and_its_network_knows_its_symbols(say, elsewhere):
-    text = elsewhere / "mine.txt"
-    text.write_text("the cat sat on the mat, and the bat sat on the hat.\n" * 400)
-    words = ["--scale", "smoke", "--corpus", str(text), "--normalization", "text8"]
-    code, out, _ = say("train", "ptb_char_nlstm", *words)
-    assert code == 0
-    assert "recorded as" in out
-    experiment = experiments.variant("ptb_char_nlstm", "smoke", corpus=str(text), normalization="text8")
-    assert "".join(runs.load(experiment, seed=0).model().vocabulary.symbols) == " abcdehmnost"
 
 
 @pytest.mark.slow

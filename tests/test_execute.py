@@ -13,6 +13,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+import build
 import nbformat
 import pytest
 from click.testing import CliRunner as Click
@@ -386,3 +387,13 @@ def test_in_a_workspace_everything_is_replaced(drawn, shell, monkeypatch):
         record = json.loads((paths.figures() / f"{FIGURE}.json").read_text())
         assert record["parameters"] == {"text": text}
     assert not trials()
+
+
+def test_the_gallerys_command_reaches_the_runner_through_a_shell(write, tmp_path):
+    values = {"seeds": [0, 1], "scale": " it's $HOME", "rate": 0.5, "quick": False, "limit": None}
+    write("10_a")
+    (tmp_path / "seeds=0").touch()  # what a bare [0,1] would match
+    typed = build._command("10_a", values)
+    said = subprocess.check_output(["sh", "-c", f"printf '%s\\n' {typed}"], cwd=tmp_path, text=True).splitlines()
+    (job,) = execute.plan(said[2:3], dict(one.split("=", 1) for one in said[4::2]))
+    assert (said[:2], job.parameters) == (["nlstm-lab", "figures"], values)

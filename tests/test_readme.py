@@ -45,7 +45,7 @@ NAMED = re.compile(r"^(?:class|def) \w+|^\w+ = .*ensure", re.MULTILINE)
 SHOWN = {what: block for block in BLOCKS for what in NAMED.findall(block)}
 PYTHON = re.findall(r"^```python\n(.*?)^```", SHOWING, re.MULTILINE | re.DOTALL)
 # What needs the network, a browser or a cluster is checked without it, by the tests below. Sweeps and figures run in
-# test_cli.py, test_committed.py and test_collection.py.
+# test_cli.py and test_execute.py.
 CLUSTER = ("nlstm-lab sweep ", "nlstm-lab figures ")
 CHECKED_OTHERWISE = ("make ", "python benchmarks/", "nlstm-lab data fetch ", "srun ", "dask scheduler ", *CLUSTER)
 RUN = [line for line in dict.fromkeys(LINES) if not line.startswith(CHECKED_OTHERWISE)]

@@ -111,6 +111,7 @@ def test_given_boundaries_are_returned_unchanged(chunk, monkeypatch):
     assert found.operation.values[:, 0].tolist() == [UPDATE, UPDATE, UPDATE, FLUSH, UPDATE, UPDATE]
     assert found.operation.values[:, 1].tolist() == [COPY, COPY, UPDATE, COPY, COPY, UPDATE]
     assert found.attrs["boundary"] == "given"
+    assert updates(model, found)["sparse"].tolist() == [672, 256]
     json.dumps(plain(found), allow_nan=False)
     with pytest.raises(UsageError):
         probes.boundaries(model, "ab", threshold=0.3)
