@@ -113,7 +113,7 @@ def retention(
     missing = np.abs(part.sum(1, dtype=np.float64) - c[steps]).max() / max(1.0, np.abs(c[steps]).max())
     if not missing < EXACT:
         raise UsageError(
-            f"the parts of {memory!r} miss its state by {missing:.0%}: c_0 is not 0, or c is not f c + i g alone"
+            f"the parts of {memory!r} miss its state by {missing:.0%}: it is changed otherwise than by f c + i g from 0"
         )
     data: dict[str, Any] = {"left": (("time", "source", "unit"), left), "part": (("time", "source", "unit"), part)}
     data["c"] = (("time", "unit"), c[steps])
