@@ -235,6 +235,14 @@ def test_a_result_that_its_history_does_not_have_is_named(what, run):
     assert f"{result['metrics'][1]['metric']}" in wrong if what == "bpc" else what in wrong
 
 
+def test_the_best_epoch_is_that_of_what_selects(run):
+    training = replace(run.experiment.training, select_by="error")
+    for one in (run, replace(run, experiment=replace(run.experiment, training=training))):
+        at_first = one.history.eval("epoch == 1 and split == 'valid' and metric == 'top1_accuracy_pct'")
+        one.history.loc[at_first, "value"] = 100.0
+        assert ("best epoch" in " ".join(audit(one, weights=False).wrong)) is (one is not run)
+
+
 @pytest.mark.slow
 def test_weights_that_give_other_scores_are_named(run):
     file = run.folder / "weights.safetensors"

@@ -68,7 +68,7 @@ def units(model: Network, text: Text | Excerpt, burn_in: int = BURN_IN, seed: in
         letter each, a the emptiest and j the fullest; `label`, of `unit_labels` the one by which its values differ
         most, with `effect`, the difference of the means where it holds and where not in standard deviations,
         `shuffled`, the same for the same unit on shuffled characters, and `untrained`, the size that 95 % of the units
-        of an untrained network stay below; `still_since`, the last step at which it was yet to move by `STILL`;
+        of an untrained network stay below; `still_since`, from which step on it stays within `STILL` of its last value;
         `places`, the steps where it is highest and then those where it is lowest, and `courses`, its values around
         each, as `DIGITS`.
     """

@@ -99,21 +99,8 @@ def test_no_output_depends_on_a_later_input(make):
 
 
 @every_unit
-def test_a_batch_is_its_rows_one_by_one(make):
+def test_rows_of_a_batch_padding_and_packing_change_nothing(make):
     unit = built(make, all_layers=True)
-    x = torch.randn(T, B, D, dtype=torch.float64)
-    output, last = run(unit, x)
-    for b in range(B):
-        row, row_last = run(unit, x[:, b])  # unbatched
-        close(row, output[:, b])
-        close(row_last, rows(unit, last, b))
-    again, _last = run(unit, x[:, 0], rows(unit, last, 0))
-    close(again, run(unit, x, last)[0][:, 0])
-
-
-@every_unit
-def test_padding_and_packing_change_nothing(make):
-    unit = built(make)
     lengths = [2, T, 2, 4]
     x = torch.randn(T, len(lengths), D, dtype=torch.float64)
     state = run(unit, torch.randn(3, len(lengths), D, dtype=torch.float64))[1]

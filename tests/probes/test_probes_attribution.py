@@ -91,6 +91,19 @@ def test_the_conductance_of_a_memory_is_captums_at_a_layer_of_its_own():
     direct = probes.attribution(model, "bad", "e", memory="cell before", points=1000)
     np.testing.assert_allclose(direct[2], conductance[0].detach(), atol=2e-4)
     assert not np.allclose(found[1], direct[2], atol=1e-3)  # by h, too, would be another number
+    product = captum.attr.LayerGradientXActivation(net, net.last).attribute(x, target=5)[0].detach()
+    slope = product / captum.attr.LayerActivation(net, net.last).attribute(x)[0].detach()
+    found = {m: probes.attribution(model, "bad", "e", -1, m, memory="cell before")[2] for m in probes.attributing.FREE}
+    np.testing.assert_allclose(found["input_x_gradient"], product, atol=1e-6)
+    np.testing.assert_allclose(found["saliency"], slope.abs(), atol=1e-5)
+
+
+def test_a_path_in_pieces_is_the_whole_path(network, monkeypatch):
+    model, memories = network(), (None, "inner")
+    whole = [probes.attribution(model, TEXT, "d", memory=memory) for memory in memories]
+    monkeypatch.setattr("nlstm_lab.probes.attributing.AT_ONCE", 1)
+    for memory, expected in zip(memories, whole, strict=True):
+        np.testing.assert_allclose(probes.attribution(model, TEXT, "d", memory=memory), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])

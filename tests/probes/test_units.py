@@ -48,6 +48,7 @@ def test_labels_places_and_histograms_of_known_units(known):
     assert [digit == "z" for digit in course] == [letter == " " for letter in around]
     assert table["histogram"][0][1:-1] == "a" * (measure.BINS - 2)
     assert table["histogram"][0][0] == "j"
+    assert table["still_since"].tolist()[:2] == [len(TEXT) - 1, 0]  # TEXT ends in a space, and the second never moves
 
 
 def test_units_of_vectors_have_places_and_no_labels(known):
