@@ -123,6 +123,8 @@ def test_a_sequence_may_be_cut_and_its_state_carried(make):
     unit = built(make)
     x = torch.randn(T, B, D, dtype=torch.float64)
     whole, last = run(unit, x)
+    row, row_last = run(unit, x[:, 1])  # unbatched, from no state
+    close((row, *parts(row_last)), (whole[:, 1], *parts(rows(unit, last, 1))))
     first, state = run(unit, x[:2])
     second, end = run(unit, x[2:], state)
     close(torch.cat([first, second]), whole)

@@ -40,14 +40,12 @@ def test_labels_places_and_histograms_of_known_units(known):
     assert table["shuffled"][0] == pytest.approx(table["effect"][0], rel=0.2)  # it reads the character alone
     places = [int(place) for place in table["places"][0].split()]
     highest, lowest = places[: measure.PASSAGES], places[measure.PASSAGES :]
-    assert all(TEXT[at] == " " for at in highest)
-    assert all(TEXT[at] != " " for at in lowest)
+    assert [TEXT[at] == " " for at in places] == [True] * len(highest) + [False] * len(lowest)
     assert np.diff(sorted(highest)).min() >= measure.BEFORE + measure.AFTER
     course = table["courses"][0].split()[0]
     around = TEXT[highest[0] - measure.BEFORE : highest[0] + measure.AFTER]
     assert [digit == "z" for digit in course] == [letter == " " for letter in around]
-    assert table["histogram"][0][1:-1] == "a" * (measure.BINS - 2)
-    assert table["histogram"][0][0] == "j"
+    assert table["histogram"][0][:-1] == "j" + "a" * (measure.BINS - 2)
     assert table["still_since"].tolist()[:2] == [len(TEXT) - 1, 0]  # TEXT ends in a space, and the second never moves
 
 
