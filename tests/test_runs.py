@@ -3,6 +3,7 @@
 import json
 import shlex
 import subprocess
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -14,12 +15,8 @@ from nlstm_lab.errors import MissingRun, StaleRun, UsageError
 from nlstm_lab.runs import attempt, records
 
 NAME = "ptb_char_lstm1"
-KINDS = (
-    "ptb_char_nlstm",
-    "ptb_char_hmlstm_annealed",
-    "hrnn_words",
-    "autocomplete_lstm",
-)  # blocks, streams, given boundaries, words
+# of blocks, streams, given boundaries, words
+KINDS = ("ptb_char_nlstm", "ptb_char_hmlstm_annealed", "hrnn_words", "autocomplete_lstm")
 
 
 @pytest.mark.slow
@@ -177,11 +174,13 @@ def test_the_first_field_that_is_another_is_named(change, said):
 
 @pytest.mark.slow
 def test_again_keeps_the_record_until_the_new_one_takes_its_place(run, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr(training, "fit", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            runs.ensure(NAME, 3, "smoke", again=True, progress=False)
-    assert runs.load(NAME, 3, "smoke").result == run.result
+    for stopped, left in ((KeyboardInterrupt(), 1), (UsageError("refused"), 0)):
+        with monkeypatch.context() as patch:
+            patch.setattr(training, "fit", Mock(side_effect=stopped))
+            with pytest.raises(type(stopped)):
+                runs.ensure(NAME, 3, "smoke", again=True, progress=False)
+        assert len([*run.folder.parent.glob(".attempt*")]) == left  # nothing where training was refused
+        assert runs.load(NAME, 3, "smoke").result == run.result
     (run.folder / "weights.safetensors").unlink()
     with pytest.raises(MissingRun, match="--seed 3 --again`"):
         run.model()(torch.zeros(2, 1, dtype=torch.int64))

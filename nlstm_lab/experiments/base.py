@@ -135,8 +135,8 @@ def get(name: str, scale: str = "paper") -> Experiment:
     experiment = KNOWN[base, scale]
     for variation in variations:
         flag, separator, value = variation.partition("=")
-        if not separator:
-            raise UsageError(f"a variation is written name+flag=value, not {name!r}")
+        if not separator or f"+{flag}=" in experiment.name:
+            raise UsageError(f"a variation is written name+flag=value, and each flag once, not {name!r}")
         experiment = vary(experiment, flag, _parse(value))
     return experiment
 

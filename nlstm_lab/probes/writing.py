@@ -54,14 +54,13 @@ def continued(
     codes, state = encode(model, string(text)).unsqueeze(1), None
     plan = Plan(model, codes[:1], len(codes) + length - 1, edits or {})
     drawn: list[int] = []
-    first = plan.first
     with reading(model):
-        begun = min(len(codes) - 1, first)  # what comes before the first edit is read at once
+        begun = min(len(codes) - 1, plan.first)  # what comes before the first edit is read at once
         if begun:
             state = model.recurrent(*model.recurrent_arguments(codes[:begun]))[1]
         for step in range(begun, len(codes) + length - 1):
             x = codes[step : step + 1] if step < len(codes) else torch.full_like(codes[:1], drawn[-1])
-            if step < first:
+            if step < plan.first:
                 hidden, state = model.recurrent(*model.recurrent_arguments(x), state)
             else:
                 hidden, state, _ = plan.read(step, x, state)
@@ -111,8 +110,8 @@ def written(model: Network, lines: Lines) -> xr.Dataset:
         return rows_of(boundaries(model, points)).assign(**pen(points))
 
     table = ensure("written", measure, weights=model, text=str(lines))
-    reading = from_rows(table, described(model, None, model.name))
-    return reading.assign({name: ("time", table[name]) for name in ("x", "y", "lifted")})
+    read = from_rows(table, described(model, None, model.name))
+    return read.assign({name: ("time", table[name]) for name in ("x", "y", "lifted")})
 
 
 def pen(points: Tensor) -> dict[str, np.ndarray]:

@@ -20,7 +20,6 @@ from safetensors.torch import save
 from nlstm_lab import cells, experiments, models, paths, training
 from nlstm_lab.cells.fast import Precision
 from nlstm_lab.datasets import corpora
-from nlstm_lab.datasets.base import Task
 from nlstm_lab.errors import DamagedFile, FinishedRun, LabError, MissingRun, StaleRun, TrainingFailed, UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
@@ -153,14 +152,13 @@ def ensure(
             "terminal, and whatever was trained here goes on there",
             stacklevel=2,
         )
-    how = {"seed": seed, "device": where, "precision": precision, "patience": patience, "progress": progress}
-    _train(experiment, again, finish, how)
+    how = {"device": where, "precision": precision, "progress": progress}
+    _train(experiment, seed, patience, again, finish, how)
     return load(experiment, seed)
 
 
-def _train(experiment: Experiment, again: bool, finish: bool, how: dict[str, Any]) -> None:
-    seed, patience = how["seed"], how["patience"]
-    task: Task = experiment.load()
+def _train(experiment: Experiment, seed: int, patience: int | None, again: bool, finish: bool, how: Any) -> None:
+    task = experiment.load()
     ends = models.Interface.of(task)
     try:
         network = models.build(experiment.model, ends, seed=seed, name=experiment.name)
@@ -181,9 +179,14 @@ def _train(experiment: Experiment, again: bool, finish: bool, how: dict[str, Any
             **records.provenance(how["device"]),
         }
         try:
-            fit = training.fit(network, task, experiment.training, checkpoint=attempt.checkpoint, **how)
-        except TrainingFailed as error:
-            attempt.fail({**made, "what": error.what, "update": error.update}, experiment)
+            fit = training.fit(
+                network, task, experiment.training, checkpoint=attempt.checkpoint, seed=seed, patience=patience, **how
+            )
+        except LabError as error:
+            if isinstance(error, TrainingFailed):
+                attempt.fail({**made, "what": error.what, "update": error.update}, experiment)
+            elif not attempt.checkpoint.exists():  # refused before anything was trained
+                shutil.rmtree(attempt.path)
             raise
         _record(attempt, experiment, fit, network, made)
 

@@ -115,9 +115,6 @@ class Sentence(Entry):
     splits: list[Split] = []  # of which it speaks; none: of all that its table prints
     metrics: list[str] = []
 
-    def speaks_of(self, metric: str, split: Split) -> bool:
-        return metric in (self.metrics or [metric]) and split in (self.splits or [split])
-
 
 class Claim(Entry):
     """A probe's measurement that is said to lie above a value, or to be a `printed` number, judged over seeds."""
@@ -176,10 +173,11 @@ class Place(Entry):
                 printed = [Decimal(row.as_printed) for row in pair if row and row.as_printed]
                 margin = printed[0] - printed[1] if len(printed) == 2 else Decimal("nan")
                 margin = margin if metric in HIGHER_IS_BETTER else -margin
+                anchor = metric in (said.metrics or [metric]) and split in (said.splits or [split])
                 orderings.append(Row(
-                    self.document, self.name, self.where, "ordering", anchor=said.speaks_of(metric, split),
-                    own=self.ours, subject=" better than ".join(labels), says=said.says, note=said.note, metric=metric,
-                    split=split, printed=float(margin), as_printed="" if margin.is_nan() else str(margin),
+                    self.document, self.name, self.where, "ordering", anchor=anchor, own=self.ours,
+                    subject=" better than ".join(labels), says=said.says, note=said.note, metric=metric, split=split,
+                    printed=float(margin), as_printed="" if margin.is_nan() else str(margin),
                     better=better, worse=worse,
                 ))  # fmt: skip
         return tuple(orderings)

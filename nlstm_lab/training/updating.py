@@ -101,8 +101,8 @@ class TrainingConfig:
             for parameter in network.parameters():
                 parameter.grad = parameter.grad if parameter is bias else None
         parameters, groups = list(network.parameters()), optimizer.param_groups
-        limit = float("inf") if self.clip_norm is None or self.clip == "update" else self.clip_norm
-        norm = nn.utils.clip_grad_norm_(parameters, limit)
+        limit = float("inf") if self.clip_norm is None else self.clip_norm
+        norm = nn.utils.clip_grad_norm_(parameters, float("inf") if self.clip == "update" else limit)
         rates = [group["lr"] for group in groups]
         ramp = min(1.0, (update + 1) / (self.warm_up or 1))
         fast = len(groups) == 2 and (self.output_bias_first is None or update < self.output_bias_first)
@@ -115,7 +115,7 @@ class TrainingConfig:
                 group["lr"] = rate
             if self.clip == "update":
                 steps = [parameter - old for parameter, old in zip(parameters, before, strict=True)]
-                scale = (self.clip_norm / nn.utils.get_total_norm(steps)).clamp(max=1) if self.clip_norm else 1.0
+                scale = (limit / nn.utils.get_total_norm(steps)).clamp(max=1)
                 for parameter, old, step in zip(parameters, before, steps, strict=True):
                     parameter.copy_(old + scale * step)
         return norm

@@ -85,7 +85,7 @@ def test_an_initialization_is_recorded_by_its_old_name_and_read_by_both(today, r
 CHARACTERS = (
     "optimizer=Adam clip=norm clip_norm=-1 clip_norm=0 clip_norm=NaN learning_rate=abc learning_rate=true epochs=0 "
     "epochs=1.5 epochs=null updates_per_epoch=-1 hidden_size=x output_bias=one output_weight=uniform length=x "
-    "evaluation=stream normalization=Text8 corpus=1984"
+    "evaluation=stream normalization=Text8 corpus=1984 clip=update+clip=gradient"
 )
 WRONG = [
     *(("ptb_char_nlstm", variation) for variation in CHARACTERS.split()),
