@@ -22,7 +22,8 @@ from nlstm_lab import execute, paths
 
 SOURCE, BUILT, SITE = paths.workspaces() / "site", paths.workspaces() / "built" / "html", paths.root() / "site"
 WIDGET = "application/vnd.jupyter.widget-view+json"
-COLOURS = {"holds": "success", "match": "success", "close": "info", "fails": "danger", "differs": "danger"}
+COLOURS = {"fails": "danger", "differs": "danger", "inconclusive": "secondary", "not run": "secondary",
+           "close": "info", "holds": "success", "match": "success"}  # of verdicts, the worst first  # fmt: skip
 PAGES = {  # the committed pages, as they are called on the site
     "VERDICTS.md": "verdicts",
     "REPLICATING.md": "replicate",
@@ -102,8 +103,9 @@ def relinked(text: str, up: str = "") -> str:
 
 
 def badge(verdict: str) -> str:
-    """A verdict as a badge of sphinx-design."""
-    return f"{{bdg-{COLOURS.get(verdict.split()[-1], 'secondary')}}}`{verdict}`"
+    """A verdict as a badge of sphinx-design, in the colour of the worst that it counts."""
+    colour = next((colour for name, colour in COLOURS.items() if name in verdict), "secondary")
+    return f"{{bdg-{colour}}}`{verdict}`"
 
 
 def finding(one: catalogue.Finding) -> str:
