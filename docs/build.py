@@ -22,8 +22,7 @@ from nlstm_lab import execute, paths
 
 SOURCE, BUILT, SITE = paths.workspaces() / "site", paths.workspaces() / "built" / "html", paths.root() / "site"
 WIDGET = "application/vnd.jupyter.widget-view+json"
-COLOURS = {"fails": "danger", "differs": "danger", "inconclusive": "secondary", "not run": "secondary",
-           "close": "info", "holds": "success", "match": "success"}  # of verdicts, the worst first  # fmt: skip
+COLOURS = {"holds": "success", "match": "success", "close": "info", "fails": "danger", "differs": "danger"}
 PAGES = {  # the committed pages, as they are called on the site
     "VERDICTS.md": "verdicts",
     "REPLICATING.md": "replicate",
@@ -102,10 +101,9 @@ def relinked(text: str, up: str = "") -> str:
     return text.replace("](figures/", f"]({up}figures/")
 
 
-def badge(verdict: str) -> str:
-    """A verdict as a badge of sphinx-design, in the colour of the worst that it counts."""
-    colour = next((colour for name, colour in COLOURS.items() if name in verdict), "secondary")
-    return f"{{bdg-{colour}}}`{verdict}`"
+def badge(said: catalogue.Statement) -> str:
+    """A statement's verdicts as a badge of sphinx-design, in the colour of the worst."""
+    return f"{{bdg-{COLOURS.get(said.worst, 'secondary')}}}`{said.verdict}`"
 
 
 def finding(one: catalogue.Finding) -> str:
@@ -114,7 +112,7 @@ def finding(one: catalogue.Finding) -> str:
     lines = [f"# {one.title}", "", body, ""]
     for said in one.statements:
         asked = f"{said.document}, {said.where}" if said.document else f"Our own question, {said.where}"
-        lines += [f"> {said.says}", ">", f"> {asked}", "", f"{badge(said.verdict)} **{said.ours or 'no run yet'}**", ""]
+        lines += [f"> {said.says}", ">", f"> {asked}", "", f"{badge(said)} **{said.ours or 'no run yet'}**", ""]
         lines += [f"- Runs: {said.runs}."]
         lines += [f"- Measured: {said.measure}."] if said.measure else []
         lines += [f"- {said.note}"] if said.note else []
@@ -185,7 +183,7 @@ def gallery() -> list[dict[str, Any]]:
         for name, title in section["figures"].items():
             record, commit = records[name], commits.get(name, "")
             about = f"version {version}" + (f", commit {commit}" if commit else "")
-            verdicts = [badge(one.verdict) for claim in section.get("claims", {}).get(name, [])
+            verdicts = [badge(one) for claim in section.get("claims", {}).get(name, [])
                         for one in catalogue.statements(claim)]  # fmt: skip
             copied = {"Caption": record["caption"], "BibTeX": _bibtex(name, title, about),
                       "Command": _command(made_in[name], record["parameters"]), **_tables(made_in[name])}  # fmt: skip

@@ -36,6 +36,7 @@ class Statement:
     note: str
     measure: str
     verdict: str  # one word where there is one comparison, else how many have which
+    worst: str  # of the comparisons' verdicts
     ours: str  # a number with its interval
     seeds: int
     scale: str
@@ -99,6 +100,12 @@ def statements(name: str) -> list[Statement]:
     return [_statement(group, whole_sentences[tuple(group[SENTENCE].iloc[0])]) for group in groups]
 
 
+def worst(found: Iterable[str]) -> str:
+    """The verdict on a sentence by those of its comparisons: it holds against all rivals, and fails against one."""
+    found = [*found]
+    return next(one for one in ("fails", "inconclusive", "not run", *found) if one in found)
+
+
 def _statement(rows: pd.DataFrame, comparisons: int) -> Statement:
     least = rows.sort_values("ours", kind="stable").iloc[0]
     found = rows["verdict"].value_counts(sort=False)
@@ -117,6 +124,7 @@ def _statement(rows: pd.DataFrame, comparisons: int) -> Statement:
         note=least["note"],
         measure=least["subject"] if least["kind"] == "claim" else "",
         verdict=str(found.index[0]) if len(found) == 1 else ", ".join(f"{n} {name}" for name, n in found.items()),
+        worst=worst(found.index),
         ours=ours,
         seeds=int(rows["seeds"].min()),
         scale=least["scale"],

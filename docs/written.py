@@ -123,8 +123,7 @@ def results() -> str:
             measured = f"{measured} {unit}{against}, {SPLITS[split]}, {least['scale']} scale"
             options = f"--scale {least['scale']} --seeds 0-{int(least['seeds']) - 1} {how}".strip()
             command = f"`sweep '{pattern}' {options}`"
-        found = set(rows["verdict"])  # a claim holds against all rivals, and fails against one
-        verdict = next(one for one in ("fails", "inconclusive", *found) if one in found)
+        verdict = catalogue.worst(rows["verdict"])
         lines.append(f"| {table} | {claim} | {measured} | {int(least['seeds']) or ''} | {verdict} | {command} |")
     return "\n".join(lines) + "\n"
 
