@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 import nlstm_lab as lab
-from nlstm_lab.statistics import Interval, compare, t_interval
+from nlstm_lab.statistics import Interval, compare, holm, t_interval
 
 PTB = {"nlstm": "ptb_char_nlstm", "lstm2": "ptb_char_lstm2"}
 INITIALIZATIONS = {"zero": "", "log_frequencies": "_logfreq"}
@@ -170,6 +170,15 @@ def count(target: str, *wanted: str, kind: str = "number", **which: Any) -> int:
     return int(found.isin(wanted).sum()) if wanted else len(found)
 
 
+def survives(target: str, subject: str, metric: str, split: str) -> bool:
+    """Whether a comparison remains after Holm's correction, as VERDICTS.md counts: with its document's on that split."""
+    frame = verdicts()
+    family = frame["anchor"] & ~frame["own"] & frame["kind"].isin(["ordering", "claim"]) & frame["split"].eq(split)
+    family &= frame["document"].eq(target.partition(".")[0])
+    remaining = of(target).loc[lambda rows: rows.index.isin(frame[family].index[holm(frame.loc[family, "p"])])]
+    return not _where(remaining, subject=subject, metric=metric, split=split).empty
+
+
 def distance(target: str, metric: str, setting: str, subjects: str = "LSTM.*") -> float:
     """How far the LSTMs of a table of Nested LSTMs lie from the printed validation values in a setting of theirs."""
     printed = rows(target, kind="number", metric=metric, split="valid")
@@ -275,7 +284,8 @@ def _one(frame: pd.DataFrame, column: str, which: dict[str, str]) -> float:
 
 @cache
 def _medians(gathered: Callable[..., pd.DataFrame], condition: str = "trained") -> pd.DataFrame:
-    how = {"trained": {}, "untrained": {"trained": False}, "words shuffled": {"order": "words"}}[condition]
+    order, shuffled, _ = condition.partition(" shuffled")  # "words shuffled"
+    how = {"order": order} if shuffled else {} if condition == "trained" else {"trained": False}
     return lab.probes.medians(gathered(lab.probes.timescales, **how))
 
 
@@ -338,7 +348,7 @@ def above_chance() -> pd.DataFrame:
 
 
 @cache
-def ladder(quantity: str, text: str = "a language whose words are known") -> dict[str, Interval]:
+def ladder(quantity: str, text: str = "a generated language") -> dict[str, Interval]:
     """Every setting's `quantity` over seeds, as notebook 21 draws it for that text."""
     drawn = pd.read_csv(lab.paths.figures() / "lab_boundary_ladder.csv")
     chosen = drawn[(drawn["text"] == text) & (drawn["quantity"] == quantity)]

@@ -38,10 +38,10 @@ RESULTS = (
     ("HM-RNN, table 3", "HM-LSTM ahead, handwriting", "hm_rnn.table3#0", "test", "nats", "handwriting_*"),
     (
         "Madsen, autocomplete",
-        "GRU ahead of the stacked LSTM, by its accuracy",
-        "madsen.autocomplete_draft#1",
+        "Nested LSTM not better than the others",
+        "madsen.autocomplete_draft#0",
         "test",
-        "points",
+        "nats",
         "autocomplete_*",
     ),
     ("Madsen, generation", "LSTM slightly ahead", "madsen.textgen_draft#0", "test", "nats", "textgen_*"),
@@ -119,7 +119,10 @@ def results() -> str:
             wide = least["high"] - least["low"]
             digits = 0 if wide > 10 else 2 if wide > 0.1 else 3
             measured = numbers.ci(numbers.Interval(least["ours"], least["low"], least["high"]), digits)
-            against = f" against {least['subject'].partition(' better than ')[2]}" if len(rows) > 1 else ""
+            sides = rows["subject"].str.partition(" better than ")
+            first, _, second = sides.loc[least.name]
+            who = f", {first}" if sides[0].nunique() > 1 else ""
+            against = f"{who} against {second}" if len(rows) > 1 else ""
             measured = f"{measured} {unit}{against}, {SPLITS[split]}, {least['scale']} scale"
             options = f"--scale {least['scale']} --seeds 0-{int(least['seeds']) - 1} {how}".strip()
             command = f"`sweep '{pattern}' {options}`"

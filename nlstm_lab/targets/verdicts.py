@@ -136,12 +136,12 @@ class Discrimination:
         (close, pairs), (our_close, our_pairs) = self.printed, self.ours
         ours = f", {our_close} of {our_pairs} of ours" if our_pairs else ""
         within = f"a match is within {self.tolerance.match:.3g}, close within {self.tolerance.close:.3g}"
-        also = f"how often another row's number would also match: {close} of {pairs} printed{ours}"
+        also = f"how often another row's number would also be close: {close} of {pairs} printed{ours}"
         return f"{self.metric}, {self.split}: {within}; {also}"
 
 
 def discriminations(frame: pd.DataFrame) -> Iterator[Discrimination]:
-    """How often another row's number would also match, in every table, metric and split of a frame of verdicts."""
+    """How often another row's number would also be close, in every table, metric and split of a frame of verdicts."""
     numbers = frame[(frame["kind"] == "number") & frame["as_printed"].ne("")]
     for (place, metric, split), rows in numbers.groupby(["place", "metric", "split"], sort=False):
         within = Tolerance(float(rows["match"].iloc[0]), float(rows["close"].iloc[0]))
