@@ -171,12 +171,11 @@ def count(target: str, *wanted: str, kind: str = "number", **which: Any) -> int:
 
 
 def survives(target: str, subject: str, metric: str, split: str) -> bool:
-    """Whether a comparison remains after Holm's correction, as VERDICTS.md counts: with its document's on that split."""
-    frame = verdicts()
-    family = frame["anchor"] & ~frame["own"] & frame["kind"].isin(["ordering", "claim"]) & frame["split"].eq(split)
-    family &= frame["document"].eq(target.partition(".")[0])
-    remaining = of(target).loc[lambda rows: rows.index.isin(frame[family].index[holm(frame.loc[family, "p"])])]
-    return not _where(remaining, subject=subject, metric=metric, split=split).empty
+    """Whether a comparison remains after Holm's correction over its document's on that split, as in VERDICTS.md."""
+    document, _, place = target.partition(".")
+    family = _where(verdicts(), document=document, split=split, anchor=True, own=False)
+    family = family[family["kind"].isin(["ordering", "claim"])]
+    return not _where(family[holm(family["p"])], place=place, subject=subject, metric=metric).empty
 
 
 def distance(target: str, metric: str, setting: str, subjects: str = "LSTM.*") -> float:
