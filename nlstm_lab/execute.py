@@ -151,16 +151,16 @@ def execute_all(
     """
 
     def run(job: Job, shared: str) -> None:
-        if not everything and job.unchanged(shared):
-            job.status = "unchanged"
-        else:
-            job.status = "runs"
-            try:
+        try:
+            if not everything and job.unchanged(shared):
+                job.status = "unchanged"
+            else:
+                job.status = "runs"
                 execute(job, timeout, shared, lambda **_: tell(job))
                 job.status = "done"
-            except Exception as error:  # whatever it is, the others go on
-                if job.status == "runs":  # or Ctrl-C has stopped it
-                    job.status, job.error = "failed", str(error)
+        except Exception as error:  # whatever it is, the others go on
+            if job.status != "stopped":  # by Ctrl-C
+                job.status, job.error = "failed", str(error)
         tell(job)
 
     for late in (False, True):  # those that read what the others note come last

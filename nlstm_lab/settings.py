@@ -113,4 +113,7 @@ def _judged(kind: Any, value: Any, least: int) -> tuple[bool, str]:
         return number and isinstance(value, Real) and 0 < float(value) < math.inf, "a number above zero"
     if kind is str:
         return isinstance(value, str | PathLike), "a text"
+    if get_origin(kind) is tuple:
+        right = isinstance(value, tuple | list) and all(_judged(get_args(kind)[0], one, least)[0] for one in value)
+        return right, f"a list, each of it {_judged(get_args(kind)[0], 0, least)[1]}"
     return True, ""

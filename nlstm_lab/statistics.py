@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
+from scipy.stats.contingency import crosstab, expected_freq
 
 Ordering = Literal["holds", "fails", "inconclusive", "not measured"]
 NAN = float("nan")
@@ -118,6 +119,12 @@ def p_value(interval: Interval, df: float, bound: float = 0.0) -> float:
     error = (interval.high - interval.low) / 2 / stats.t.ppf(0.975, df)
     distance = abs(interval.mean - bound)
     return float(2 * stats.t.sf(distance / error, df)) if error else float(distance == 0)
+
+
+def mutual_information(one: NDArray[Any], other: NDArray[Any]) -> float:
+    """How many bits two series of labels tell of each other, step by step: their plug-in mutual information."""
+    joint = crosstab(one, other).count
+    return float(stats.entropy(joint, expected_freq(joint), base=2, axis=None))
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.bool_]:

@@ -74,8 +74,7 @@ def records() -> str:
     from nlstm_lab import runs
 
     table = runs.table()[["experiment", "scale", "seed"]].drop_duplicates()
-    recorded = f"{len(table)} runs of {table['experiment'].nunique()} experiments, all current"
-    return recorded if len(table) else "none in this folder"
+    return f"{len(table)} runs of {table['experiment'].nunique()} experiments" if len(table) else "none in this folder"
 
 
 def accelerator() -> str:

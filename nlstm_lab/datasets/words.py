@@ -143,9 +143,9 @@ def _tokenize(corpus: Corpus) -> Parsed:
         counts.update(words)
     ranked = sorted(counts, key=lambda word: (-counts[word], word))[:RANKED]
     rank = {word: place for place, word in enumerate(ranked)}
-    ids = [np.fromiter((rank.get(word, RANKED) for word in words), np.uint16) for words in _cut(flat, starts)]
+    ids = np.fromiter((rank.get(word, RANKED) for words in _cut(flat, starts) for word in words), np.uint16)
     facts = {"words": [word.decode("ascii") for word in ranked]}
-    return Parsed({"flat": flat, "starts": starts, "ids": np.concatenate(ids)}, facts)
+    return Parsed({"flat": flat, "starts": starts, "ids": ids}, facts)
 
 
 def _cut(flat: np.ndarray, starts: np.ndarray) -> Iterator[list[bytes]]:

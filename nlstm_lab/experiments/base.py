@@ -132,11 +132,12 @@ def get(name: str, scale: str = "paper") -> Experiment:
         raise UsageError(f"there is no experiment {base!r}; {there} (one of your own is given as it is, not by name)")
     if scale not in known:
         raise UsageError(f"{base!r} has no scale {scale!r}; it has {', '.join(known)}")
-    experiment = KNOWN[base, scale]
+    experiment, flags = KNOWN[base, scale], set[str]()
     for variation in variations:
         flag, separator, value = variation.partition("=")
-        if not separator or f"+{flag}=" in experiment.name:
+        if not separator or CURRENT.get(flag, flag) in flags:
             raise UsageError(f"a variation is written name+flag=value, and each flag once, not {name!r}")
+        flags.add(CURRENT.get(flag, flag))
         experiment = vary(experiment, flag, _parse(value))
     return experiment
 

@@ -65,7 +65,7 @@ def data(figure: Figure) -> pd.DataFrame:
     True
     """
     if figure not in _carried:
-        raise ValueError(NO_DATA)
+        raise UsageError(NO_DATA)
     return _carried[figure][0]
 
 
@@ -164,7 +164,7 @@ def save(
     if data is not None:
         attach(figure, data, decimals)
     elif figure not in _carried:
-        raise ValueError(NO_DATA)
+        raise UsageError(NO_DATA)
     for words in figure.findobj(Text):
         words.set_text(UNPRINTABLE.sub("\ufffd", words.get_text()))
     find_letters(figure)

@@ -64,26 +64,18 @@ class Sheet:
     def box(self, x: float, y: float, words: str, fill: str = GATE, width: float = 0.32, height: float = 0.22) -> None:
         """A function with learned weights (filled), or a plain one (white), centred at (x, y)."""
         across, up = self.at(x, y)
-        how: dict[str, Any] = {
-            "boxstyle": "round,pad=0,rounding_size=0.05",
-            "facecolor": fill,
-            "edgecolor": INK,
-            "linewidth": 0.7,
-        }
-        self.ax.add_patch(FancyBboxPatch((across - width / 2, up - height / 2), width, height, zorder=4, **how))
+        self._rounded((across - width / 2, up - height / 2), width, height, 0.05, fc=fill, ec=INK, zorder=4)
         self.sizes[x, y] = width / 2, height / 2
         self.text(x, y - 0.005, words)
 
     def frame(self, x: float, y: float, width: float, height: float, fill: str, edge: str) -> None:
         """A unit's outline, lower left corner at (x, y)."""
-        how: dict[str, Any] = {
-            "boxstyle": "round,pad=0,rounding_size=0.1",
-            "facecolor": fill,
-            "edgecolor": edge,
-            "linewidth": 0.7,
-        }
-        self.ax.add_patch(FancyBboxPatch(self.at(x, y), width * self.stretch, height, zorder=1, **how))
+        self._rounded(self.at(x, y), width * self.stretch, height, 0.1, fc=fill, ec=edge, zorder=1)
         self._note("frame", "", x, y, x + width, y + height)
+
+    def _rounded(self, corner: Point, width: float, height: float, radius: float, **how: Any) -> None:
+        shape = f"round,pad=0,rounding_size={radius}"
+        self.ax.add_patch(FancyBboxPatch(corner, width, height, shape, linewidth=0.7, **how))
 
     def operation(self, x: float, y: float, sign: str) -> None:
         """A pointwise product or sum."""

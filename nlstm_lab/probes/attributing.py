@@ -17,6 +17,7 @@ from nlstm_lab.cells import RNN
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models.network import Network, check_network
 from nlstm_lab.probes.edits import run
+from nlstm_lab.probes.interventions import refuse_sampling
 from nlstm_lab.probes.reading import Text, called, code_of, encode, evaluating, hidden_names, symbols_of
 from nlstm_lab.settings import counted
 
@@ -80,6 +81,7 @@ def attribution(
         raise UsageError(f"method{of} must be one of {', '.join(map(repr, methods))}, not {method!r}")
     points = counted(points, "points")
     check_network(model, readout=True)
+    refuse_sampling(model)
     codes = encode(model, text)
     step = _step(model, at, len(codes))
     with evaluating(model), torch.no_grad():

@@ -16,8 +16,6 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
-from scipy.stats import entropy
-from scipy.stats.contingency import crosstab, expected_freq
 
 from nlstm_lab.datasets import Excerpt, Lines
 from nlstm_lab.datasets.text import PHRASE, WORD, NestedLanguage
@@ -28,6 +26,7 @@ from nlstm_lab.probes.reading import encode_symbols, reading, rows, states_at
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.seeds import intervals
 from nlstm_lab.probes.segmentation import boundaries, together, updates
+from nlstm_lab.statistics import mutual_information
 
 Flags = NDArray[np.bool_]  # [T], true where a segment ends
 Window = tuple[int, int]  # how many steps a boundary may come before the true one, and after it
@@ -130,12 +129,6 @@ def judged(readings: Readings, truths: Truths, windows: Mapping[str, Window] = W
                 shares = {"rate": np.concatenate(drawn[0]).mean(), "base": np.concatenate(true).mean()}
                 rows.append(about | shares | dict(zip(("precision", "recall", "f1"), scores, strict=True)))
     return pd.DataFrame(rows)
-
-
-def mutual_information(one: NDArray[Any], other: NDArray[Any]) -> float:
-    """How many bits two series of labels tell of each other, step by step: their plug-in mutual information."""
-    joint = crosstab(one, other).count
-    return float(entropy(joint, expected_freq(joint), base=2, axis=None))
 
 
 def beyond_symbol(readings: Readings, true: Flags, seed: int = 0) -> tuple[float, float]:

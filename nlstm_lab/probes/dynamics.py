@@ -39,7 +39,7 @@ def fixed_points(model: Network, text: reading.Text, *, constant: Any = None, st
         model: A network whose step is smooth: one without boundaries or a clock.
         text: The search starts at states evenly spread over it.
         constant: The symbol that is read, its code, or a vector [1, features]; None for the mean along the text.
-        starts: How many states, from each of which Levenberg and Marquardt's steps lead.
+        starts: How many states; from each at most `STEPS` of Levenberg and Marquardt's, after which it may still move.
 
     Returns:
         Dimensions point, memory (hidden states, too), unit and mode, the slowest first. `state` (point, memory, unit);

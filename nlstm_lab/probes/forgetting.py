@@ -26,6 +26,8 @@ def need(trace: xr.Dataset) -> None:
         raise UsageError(f"trace must be lab.probes.trace(model, text), not {type(trace).__name__}")
     if "c" not in trace:
         raise UsageError(f"the unit of {trace.attrs.get('model', '')!r} has no memory cells, only hidden states h")
+    if "text" in trace.dims:
+        raise UsageError("a trace of several texts: take one, trace.sel(text=0), without what is behind its end")
 
 
 def classes(trace: xr.Dataset) -> pd.DataFrame:
@@ -89,8 +91,6 @@ def retention(
     ({'time': 1, 'source': 16, 'unit': 150}, True)
     """
     need(trace)
-    if "text" in trace.dims:
-        raise UsageError("trace: retention is of one text: take one, trace.sel(text=0), without what is behind its end")
     known = [str(name) for name in trace["memory"].values]
     leaking = [name for name, leaks in zip(known, trace["leaks"].values, strict=True) if leaks]
     memory = leaking[-1] if memory is None else memory

@@ -20,6 +20,7 @@ from nlstm_lab.cells import fast
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models.network import Network, check_network
 from nlstm_lab.probes import reading
+from nlstm_lab.probes.interventions import refuse_sampling
 
 HARDLY = 0.01  # of the metric's size: two texts that differ by less leave nothing to share out
 AT_ONCE = 4096  # patched readings side by side
@@ -69,6 +70,7 @@ def patch(
         raise UsageError(f"over must name some of {', '.join(map(repr, AXES))}, not {over!r}")
     axes = [axis for axis in AXES if axis in over]
     check_network(model, readout=True)
+    refuse_sampling(model)
     alone = isinstance(pairs, tuple) and bool(pairs) and not isinstance(pairs[0], tuple | list)
     if not isinstance(pairs, tuple | list) or not pairs:
         raise UsageError(f"pairs must be a pair of texts or a list of them, one at least, not {str(pairs)[:60]}")

@@ -85,10 +85,11 @@ def encode(model: Network, text: Any, name: str = "text") -> Tensor:
         raise UsageError(f"{name} must be {' or '.join(ways)}, not {said}")
     if vectors:
         return read.to(model.device, next(model.parameters()).dtype)
+    read = read.long()
     size = size or features or int(read.max().item()) + 1
     if strange := read[(read < 0) | (read >= size)].tolist():
         raise UsageError(f"{name} must be of codes from 0 to {size - 1}, not {strange[0]}")
-    return read.to(model.device, torch.long)
+    return read.to(model.device)
 
 
 def encode_all(model: Network, texts: Any) -> tuple[Tensor, list[int] | None]:

@@ -144,8 +144,8 @@ def comparisons(
         df. "holds": the whole 95 % interval lies above 0, so the first is larger; "fails": it lies below.
         UsageError where a side has two rows of a seed.
 
-    >>> values = pd.DataFrame({"unit": list("aaabbb"), "seed": [0, 1, 2] * 2, "bpc": [2.0, 2.1, 2.2, 1.0, 1.1, 1.2]})
-    >>> comparisons(values, "bpc", {"a worse than b": ({"unit": "a"}, {"unit": "b"})})["verdict"].tolist()
+    >>> values = pd.DataFrame({"model": list("aaabbb"), "seed": [0, 1, 2] * 2, "bpc": [2.0, 2.1, 2.2, 1.0, 1.1, 1.2]})
+    >>> comparisons(values, "bpc", {"a worse than b": ({"model": "a"}, {"model": "b"})})["verdict"].tolist()
     ['holds']
     """
     groups = [({}, frame)] if by is None else [({by: value}, part) for value, part in frame.groupby(by, sort=False)]

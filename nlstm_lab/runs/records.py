@@ -81,7 +81,7 @@ def read_history(file: Path, result: Mapping[str, Any], epochs: int) -> pd.DataF
     keys = ["evaluation", "metric", "split", "epoch"]
     recorded = {tuple(row[key] for key in keys) for row in result["metrics"]}
     trained = history[(history["epoch"] > 0) & (history["evaluation"] == history["evaluation"].iloc[0])]
-    rows = trained.groupby("epoch").size()
+    rows = trained[~trained["metric"].str.startswith("explained_share")].groupby("epoch").size()  # it has no row if NaN
     if recorded - set(history[keys].itertuples(index=False, name=None)) or len(rows) != epochs or rows.nunique() > 1:
         raise DamagedFile(f"{file} lacks rows that its result.json speaks of; {WAY_OUT}")
     return history

@@ -19,7 +19,7 @@ from nlstm_lab.errors import DamagedFile, MissingData, UsageError
 from nlstm_lab.runs import records
 from nlstm_lab.runs.attempt import unfinished
 from nlstm_lab.runs.run import Run, check_place, each, is_known, load, matches, or_left_out, result_of, run_of, seeds_of
-from nlstm_lab.settings import SCALES, ended, span
+from nlstm_lab.settings import SCALES, choice, ended, span
 from nlstm_lab.training import evaluate
 from nlstm_lab.training.liveness import shares
 
@@ -43,6 +43,7 @@ def recorded(pattern: str = "*", scale: str | None = None, partial: bool = False
     Args:
         partial: Add those of any experiment that are not done, from their first epoch on (`unfinished`).
     """
+    choice(scale, "scale", (None, *SCALES))
     done: list[Run] = []
     for name, one in product(experiments.names(pattern), SCALES):
         if scale in (None, one) and one in experiments.scales(name):
@@ -88,6 +89,7 @@ def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -
             run_of(experiments.get(name, at), result["seed"], result)
         return {**result, "state": records.state(result)}
 
+    choice(scale, "scale", (None, *SCALES))
     found = each(RECORD, read)
     found += [{**run.result, "state": run.state} for run in (begun(pattern, scale) if partial else [])]
     rows = [{**{key: one[key] for key in RUN}, **row} for one in found for row in one["metrics"]]

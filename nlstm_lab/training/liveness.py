@@ -15,6 +15,7 @@ from torch import Tensor
 from nlstm_lab.cells.base import memories
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
+from nlstm_lab.statistics import mutual_information
 
 CLASSES = ("alive", "silent", "latched")  # `liveness` returns positions in this
 
@@ -93,8 +94,7 @@ def ratio_loss(z: Tensor, z_tilde: Tensor, lengths: Sequence[float]) -> Tensor:
 
 
 def _explained(fires: Tensor, symbols: Tensor) -> float:
-    """The share of the entropy of `fires` [N] that `symbols` [N] take away."""
-    joint = torch.stack([torch.bincount(symbols[fires == side], minlength=int(symbols.max()) + 1) for side in (0, 1)])
-    shares = joint.double() / len(fires)
-    whole, both, read = (float(torch.special.entr(one).sum()) for one in (shares.sum(1), shares, shares.sum(0)))
-    return 1 - (both - read) / whole if whole else float("nan")
+    """The share of the entropy of `fires` [N] that `symbols` [N] take away; NaN where it is always or never 1."""
+    z = fires.cpu().numpy()
+    whole = mutual_information(z, z)
+    return mutual_information(z, symbols.cpu().numpy()) / whole if whole else float("nan")

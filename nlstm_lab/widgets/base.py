@@ -289,7 +289,7 @@ def _constants() -> str:
         "norms": {"light": _shades(NORMS), "dark": _shades(NORMS.reversed())},
     }
     every = MODELS | MEMORIES | OPERATIONS
-    looks = {name: {"label": look.label, "colour": look.colour} for name, look in every.items()}
+    looks = {name: look._asdict() for name, look in every.items()}
     return f"const MAPS = {json.dumps(maps)};\nconst LOOKS = {json.dumps(looks)};"
 
 

@@ -17,7 +17,7 @@ from nlstm_lab.figures.plots import subplots
 from nlstm_lab.figures.saving import attach
 from nlstm_lab.figures.style import look
 from nlstm_lab.runs import Run
-from nlstm_lab.runs.run import is_known
+from nlstm_lab.runs.run import is_known, or_left_out
 from nlstm_lab.runs.tables import begun, run_columns
 from nlstm_lab.settings import METRIC_LABELS, METRICS
 from nlstm_lab.widgets.base import LabWidget
@@ -54,14 +54,16 @@ class RunBrowser(LabWidget):
     def __init__(self, pattern: str = "*", *, scale: str | None = None, pick: list[str] | None = None) -> None:
         found = runs.table(pattern, scale)[["experiment", "seed", "scale"]].drop_duplicates().astype(object)
         listed = [runs.load(*row) for row in found.itertuples(index=False) if is_known(row[0])] + begun(pattern, scale)
-        if not listed:
+        shown, self._runs = dict[str, dict[str, Any]](), dict[str, Run]()
+        for run in listed:
+            with or_left_out():  # a history may be damaged
+                shown[run.name], self._runs[run.name] = _row(run), run
+        if not shown:
             raise MissingRun(f"no run of {pattern!r} is recorded; train one with `nlstm-lab train NAME`")
-        self._runs = {run.name: run for run in listed}
         picked = list(self._runs)[:1] if pick is None else pick
         if unknown := [name for name in picked if name not in self._runs]:
             raise UsageError(f"there is no run {unknown[0]!r} here; there is {', '.join(self._runs)}")
-        shown = {run.name: _row(run) for run in listed}
-        first = shown[picked[0] if picked else listed[0].name]
+        first = shown[picked[0] if picked else next(iter(shown))]
         metric = next(iter(first["metrics"]), "")
         super().__init__(rows=[*shown.values()], picked=picked, run=first["name"], metric=metric)
 

@@ -40,10 +40,6 @@ def _networks(widget: LabWidget, given: Given) -> dict[str, Network]:
     return {name: one if isinstance(one := given[name], Network) else one.model() for name in in_order(given)}
 
 
-def _looks(name: str) -> dict[str, str]:
-    return {"label": look(name).label, "colour": look(name).colour}
-
-
 class AutocompleteDemo(LabWidget):
     """Type, and see the likeliest words of every network as you type (Madsen's article, its first figure).
 
@@ -71,7 +67,7 @@ class AutocompleteDemo(LabWidget):
     def __init__(self, networks: Given, text: str = "the study of gram") -> None:
         self.completers = {name: Completer(one) for name, one in _networks(self, networks).items()}
         # `whole`: whether words, not characters, are predicted
-        shown = [_looks(name) | {"whole": each.model.words is not None} for name, each in self.completers.items()]
+        shown = [look(name)._asdict() | {"whole": one.model.words is not None} for name, one in self.completers.items()]
         super().__init__(text=text, at=len(text), compared=shown, longest=LONGEST)
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
@@ -92,7 +88,7 @@ class AutocompleteDemo(LabWidget):
         words = {"family": MONO, "parse_math": False, "x": 0.01, "ha": "left"}
         figure.suptitle(f"{text if len(text) <= SHOWN else '…' + text[-SHOWN:]}▏", **words)
         for panel, (name, here) in zip(axes[0], table.groupby("model", sort=False), strict=True):
-            label, colour = _looks(str(name)).values()
+            label, colour = look(str(name))
             panel.barh(here["place"], here["probability"], color=colour, alpha=0.35)
             for place, word, p in here[["place", "word", "probability"]].itertuples(index=False):
                 panel.text(0.015, place, word, va="center_baseline", parse_math=False)
@@ -207,7 +203,7 @@ def described(data: Mapping[str, xr.Dataset]) -> dict[str, Any]:
     first = next(iter(data.values()))
     networks = [
         {
-            **_looks(name),
+            **look(name)._asdict(),
             "predictions": one["prediction"].values.tolist(),
             "probabilities": np.round(one["probability"].values, 5).tolist(),
         }

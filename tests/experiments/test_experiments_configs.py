@@ -85,14 +85,14 @@ def test_an_initialization_is_recorded_by_its_old_name_and_read_by_both(today, r
 CHARACTERS = (
     "optimizer=Adam clip=norm clip_norm=-1 clip_norm=0 clip_norm=NaN learning_rate=abc learning_rate=true epochs=0 "
     "epochs=1.5 epochs=null updates_per_epoch=-1 hidden_size=x output_bias=one output_weight=uniform length=x "
-    "evaluation=stream normalization=Text8 corpus=1984 clip=update+clip=gradient"
+    "evaluation=stream normalization=Text8 corpus=1984 clip=update+clip=gradient reader=blocks+evaluation=blocks"
 )
 WRONG = [
     *(("ptb_char_nlstm", variation) for variation in CHARACTERS.split()),
     ("autocomplete_nlstm", "normalization=Text8"),
     ("textgen_nlstm", "batch_size=0"),
     ("ptb_char_hmlstm_step", "slope=[NaN, 1]"),
-    ("ptb_char_hmlstm_step", "slope=[5.0]"),
+    *(("ptb_char_hmlstm_step", v) for v in ("slope=[5.0]", "slope=3", "rate_lengths=[0]", "share=90")),
     ("poetry_nlstm", "start=Zero"),
     ("mnist_nlstm", "reading=phase"),
     ("handwriting_lstm", "components=0"),
