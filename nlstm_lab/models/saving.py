@@ -82,9 +82,9 @@ def load(folder: Path | str) -> Network:
             config |= json.loads((folder / RESULT).read_text(encoding="utf-8"))
         name = config.get("name") if "experiment" not in config else RUN_NAME.format_map(config)
         model, interface = _model(config["model"]), Interface.from_record(config["interface"])
-        network = build(model, interface, seed=0, name=str(name or ""))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedFile(f"the network in {folder} is damaged or none of ours ({error})") from error
+    network = build(model, interface, seed=0, name=str(name or ""))
     return read_weights(network, folder / WEIGHTS, config)
 
 
