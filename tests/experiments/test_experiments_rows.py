@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -135,6 +136,7 @@ def test_a_stack_and_its_nested_lstm_have_equal_parameters_at_small_scale_too(ta
     ("field", "value", "written"),
     [
         ("corpus", "novel.txt", "novel.txt"),
+        ("corpus", Path("novel.txt"), "novel.txt"),
         ("corpus", "my text, é = 1.txt", "my text, é = 1.txt"),
         ("corpus", "", ""),
         ("corpus", "1984", '"1984"'),
@@ -149,7 +151,7 @@ def test_a_stack_and_its_nested_lstm_have_equal_parameters_at_small_scale_too(ta
 def test_a_name_is_read_back_as_it_was_made(field, value, written):
     made = experiments.variant("ptb_char_nlstm", **{field: value})
     assert made.name == f"ptb_char_nlstm+{field}={written}"
-    assert value in (made.task.corpus, made.training.learning_rate)
+    assert (str(value) if field == "corpus" else value) in (made.task.corpus, made.training.learning_rate)
     assert experiments.get(made.name) == made
 
 
