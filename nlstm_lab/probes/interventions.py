@@ -243,8 +243,9 @@ def loss_by_context(
     True
     """
     codes = encode_symbols(model, read(text))
-    if not len(contexts) or min(contexts) < 1 or positions < 1:
-        raise UsageError("at least one context is needed, each of at least one symbol, and at least one position")
+    contexts, positions = [counted(k, "a context") for k in contexts], counted(positions, "positions")
+    if not contexts:
+        raise UsageError("at least one context is needed")
     longest = max(contexts)
     if len(codes) < longest + positions:
         raise UsageError(f"these contexts and positions need {longest + positions} symbols, not {len(codes)}")
@@ -256,4 +257,4 @@ def loss_by_context(
             hidden = [model.recurrent(*model.recurrent_arguments(some))[0][-1:] for some in x.split(ROWS, 1)]
             logits = model.readout(torch.cat(hidden, 1))[0].double()
             loss.append(F.cross_entropy(logits, codes[where]).item())
-    return pd.DataFrame({"context": list(contexts), "loss": loss})
+    return pd.DataFrame({"context": contexts, "loss": loss})
