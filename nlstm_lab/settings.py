@@ -94,12 +94,9 @@ def check(config: Any, zero: Collection[str] = ("seed",)) -> None:
     for field in fields(config):
         value = getattr(config, field.name)
         kinds = get_args(field.type) if isinstance(field.type, UnionType) else (field.type,)
-        optional = NoneType in kinds
-        if optional and value is None:
-            continue
-        right, wanted = _judged(kinds[0], value, 0 if field.name in zero else 1)
-        if not right:
-            raise UsageError(f"{field.name} must be {wanted}{' or None' if optional else ''}, not {value!r}")
+        judged = [_judged(kind, value, 0 if field.name in zero else 1) for kind in kinds]
+        if not any(right for right, _ in judged):
+            raise UsageError(f"{field.name} must be {' or '.join(wanted for _, wanted in judged)}, not {value!r}")
 
 
 def _judged(kind: Any, value: Any, least: int) -> tuple[bool, str]:
@@ -113,7 +110,11 @@ def _judged(kind: Any, value: Any, least: int) -> tuple[bool, str]:
         return number and isinstance(value, Real) and 0 < float(value) < math.inf, "a number above zero"
     if kind is str:
         return isinstance(value, str | PathLike), "a text"
+    if kind is NoneType:
+        return value is None, "None"
     if get_origin(kind) is tuple:
         right = isinstance(value, tuple | list) and all(_judged(get_args(kind)[0], one, least)[0] for one in value)
         return right, f"a list, each of it {_judged(get_args(kind)[0], 0, least)[1]}"
+    if isinstance(kind, type) and kind is not Any:
+        return isinstance(value, kind), f"a {kind.__name__}"
     return True, ""
