@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.optimize
 import torch
 import xarray as xr
 from torch import Tensor
@@ -25,9 +26,9 @@ from nlstm_lab.settings import counted
 FIXED = 1e-6  # the length of F(s) - s below which a point is fixed
 SLOW = 0.05  # of the median length of a step along the text: below it, a point is slow
 SAME = 1e-3  # largest difference of tanh s of two starts that came to the same point
-STUCK = 1e9  # damping of a step that no longer helps
+ENOUGH = 1e-12  # relative change of s and of |F(s) - s| below which a search ends
 STARTS = 4
-STEPS = 60  # of the minimization, from each start
+TRIED = 300  # points that a search tries at most, from each start
 
 Map = Callable[[Tensor], Tensor]
 
@@ -39,7 +40,7 @@ def fixed_points(model: Network, text: reading.Text, *, constant: Any = None, st
         model: A network whose step is smooth: one without boundaries or a clock.
         text: The search starts at states evenly spread over it.
         constant: The symbol that is read, its code, or a vector [1, features]; None for the mean along the text.
-        starts: How many states; from each at most `STEPS` of Levenberg and Marquardt's, after which it may still move.
+        starts: How many states; from each Levenberg and Marquardt's method tries `TRIED` points at most.
 
     Returns:
         Dimensions point, memory (hidden states, too), unit and mode, the slowest first. `state` (point, memory, unit);
@@ -111,24 +112,20 @@ def _jacobian(move: Map, state: Tensor) -> Tensor:
         return torch.autograd.grad(move(copies), copies, torch.eye(len(state), dtype=state.dtype))[0]
 
 
-@torch.no_grad()
 def _slowest(move: Map, state: Tensor) -> Tensor:
-    """Where |F(s) - s| is smallest near a state: Gauss and Newton's steps, damped until they help."""
-    one, damping = torch.eye(len(state), dtype=state.dtype), 1e-3
-    moved = move(state[None])[0] - state
-    for _ in range(STEPS):
-        slope = _jacobian(move, state) - one
-        square, downhill = slope.t() @ slope, slope.t() @ moved
-        while damping < STUCK:
-            tried = state - torch.linalg.solve(square + damping * one, downhill)
-            tried_moved = move(tried[None])[0] - tried
-            if tried_moved.norm() < moved.norm():
-                break
-            damping *= 10
-        if damping >= STUCK or moved.norm() < FIXED / 100:
-            break
-        state, moved, damping = tried, tried_moved, max(damping / 10, 1e-9)
-    return state
+    """Where |F(s) - s| is smallest near a state, by Levenberg and Marquardt's method."""
+    one = torch.eye(len(state), dtype=state.dtype)
+
+    def moved(s: np.ndarray) -> np.ndarray:
+        with torch.no_grad():
+            return move(torch.from_numpy(s)[None])[0].numpy() - s
+
+    def slope(s: np.ndarray) -> np.ndarray:
+        return (_jacobian(move, torch.from_numpy(s)) - one).numpy()
+
+    least = {"xtol": ENOUGH, "ftol": ENOUGH, "gtol": ENOUGH, "max_nfev": TRIED}
+    found = scipy.optimize.least_squares(moved, state.numpy(), slope, method="lm", **least)
+    return torch.from_numpy(found.x)
 
 
 def _distinct(ended: list[Tensor]) -> tuple[list[Tensor], list[int]]:

@@ -12,6 +12,7 @@ import torch
 from nlstm_lab import experiments, models, targets, training
 from nlstm_lab.datasets.base import Symbols
 from nlstm_lab.datasets.text import CharacterModelling
+from nlstm_lab.errors import UsageError
 from nlstm_lab.experiments import base
 from nlstm_lab.models import Interface
 
@@ -215,6 +216,10 @@ def test_the_width_for_a_budget_is_the_widest_that_fits(name, budget, expected):
     fits, too_wide = map(experiments.parameters, rows)
     assert fits <= budget < too_wide
     assert width == expected or expected is None
+    tiled = dataclasses.replace(row, model=dataclasses.replace(row.model, output_weight="orthogonal_tiles"))
+    assert experiments.width_for_parameters(tiled, budget) == width
+    with pytest.raises(UsageError, match="modules"):
+        experiments.width_for_parameters(experiments.get("ptb_char_lncwrnn"), budget)
 
 
 def test_a_cleaned_text_is_counted_by_its_own_symbols(monkeypatch):
