@@ -228,6 +228,9 @@ class Lines:
     count: int
     start: int = 0
 
+    def __post_init__(self) -> None:
+        check(self, zero=("start",))
+
     def __str__(self) -> str:
         return f"iamondb {self.split} {self.start}:{self.start + self.count}"
 

@@ -177,12 +177,13 @@ class Excerpt:
     'ptb valid 0:50000'
     """
 
-    corpus: str | NestedLanguage
+    corpus: NestedLanguage | str
     split: Split
     length: int
     start: int = 0
 
     def __post_init__(self) -> None:
+        check(self, zero=("start",))
         if isinstance(self.corpus, str) and self.corpus not in NAMES:
             raise UsageError(f"an excerpt is of a named corpus ({', '.join(NAMES)}), not of {self.corpus!r}")
 

@@ -168,6 +168,7 @@ class Sequences:
     number: int
 
     def __post_init__(self) -> None:
+        check(self)
         if self.task.corpus not in NAMES:
             raise UsageError(f"sequences are of a named corpus ({', '.join(NAMES)}), not of {self.task.corpus!r}")
 
