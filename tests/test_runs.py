@@ -214,6 +214,9 @@ def test_the_table_has_a_row_for_each_run_split_reader_and_metric(run):
     assert set(table.experiment) == {NAME, f"{NAME}+forget_bias=0.0"}
     assert set(runs.table(NAME).seed) == {3}
     assert runs.table(scale="paper").empty
+    for listing in (runs.table, runs.recorded, runs.failures, runs.unfinished):
+        with pytest.raises(UsageError, match="'tiny'"):
+            listing(scale="tiny")
 
 
 @pytest.mark.parametrize("file", ["my text.txt", "a+b.txt"])
@@ -279,11 +282,7 @@ def test_an_attempt_on_a_text_that_changed_is_not_gone_on_with(own, monkeypatch)
     [
         ("ptb_char", {}, "'ptb_char'"),
         (NAME, {"scale": "large"}, "'large'.*smoke, small, paper"),
-        (NAME, {"seed": -1}, "seed.*-1"),
-        (NAME, {"seed": 0.5}, "seed.*0.5"),
-        (NAME, {"seed": True}, "seed.*True"),
-        (NAME, {"seed": "3"}, "seed.*'3'"),
-        (NAME, {"seed": 2**63 + 1}, "seed.*9223372036854775809"),
+        *((NAME, {"seed": seed}, f"seed.*{seed!r}") for seed in (-1, 0.5, True, "3", 2**63 + 1)),
         (NAME, {"device": "gpu"}, "device.*'gpu'"),
         (NAME, {"device": "meta"}, "device.*'meta'"),
         (NAME, {"precision": "fp8"}, "precision.*'fp8'"),

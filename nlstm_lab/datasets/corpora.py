@@ -78,7 +78,7 @@ class Corpus:
 
 def open_corpus(source: TextSource) -> Corpus:
     """Open a corpus, which the first opening encodes. MissingData: it is not here. UsageError: it is not as stated."""
-    if len(source.share) != 3 or sum(source.share) != 100 or min(source.share) < 1:
+    if len(source.share) != 3 or sum(source.share) != 100:
         raise UsageError(f"the shares of train, valid and test are whole percents that add to 100: {source.share}")
     name, own = source.corpus, source.corpus not in NAMES
     files = registry.locate(name) if name in PUBLISHED else (_own(name) if own else Path(_topics().__file__),)

@@ -1,5 +1,6 @@
 """One look for every figure: the style sheet, the widths of a paper, and who has which colour."""
 
+import inspect
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from functools import wraps
@@ -130,12 +131,15 @@ def use_style() -> None:
 def styled(draw: Callable[P, R]) -> Callable[P, R]:
     """Let a figure function draw with the style sheet, and take its `width` as `inches` reads it."""
 
+    signature = inspect.signature(draw)
+
     @wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
-        if "width" in kwargs:
-            kwargs["width"] = inches(kwargs["width"])  # type: ignore[arg-type]
+        given = signature.bind(*args, **kwargs)
+        if "width" in given.arguments:
+            given.arguments["width"] = inches(given.arguments["width"])
         with context():
-            return draw(*args, **kwargs)
+            return draw(*given.args, **given.kwargs)
 
     return drawn
 

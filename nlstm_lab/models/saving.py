@@ -23,9 +23,7 @@ from nlstm_lab.settings import CURRENT
 
 CONFIG, RESULT, WEIGHTS = "config.json", "result.json", "weights.safetensors"
 RUN_NAME = "{experiment}/{scale}-seed{seed}"  # of what a result says
-PRETRAINED: dict[str, Any] = tomllib.loads(
-    resources.files(__package__).joinpath("pretrained.toml").read_text(encoding="utf-8")
-)
+PRETRAINED: dict[str, Any] = tomllib.loads(resources.files(__package__).joinpath("pretrained.toml").read_text("utf-8"))
 
 
 def digest(weights: Mapping[str, Any]) -> str:

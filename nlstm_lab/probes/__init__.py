@@ -61,7 +61,6 @@ What these arguments mean wherever they are taken:
     memory: The name of a memory (inner, layer 2 outer, ...), or of a layer's h.
     watch: Called with the share that is done.
     run: The run's name, as figures cite it.
-    resamples: Of the bootstrap.
 """
 
 import lazy_loader

@@ -99,9 +99,8 @@ def connectivity(
         top = likeliest(logits, names, TOP)
         true = [*text[1:], ""] if model.words is None else said.word  # the next character, or the word
         known = {name: code for code, name in enumerate(names)}
-        wanted = np.array(
-            [known.get(name, NO_CODE) for name in (true if target == "true" else [row[0].word for row in top])]
-        )
+        asked = true if target == "true" else [row[0].word for row in top]
+        wanted = np.array([known.get(name, NO_CODE) for name in asked])
         if given is not None:
             wanted[:] = reading.code_of(model, given, len(names), "given")
         here = np.where(np.isin(np.arange(T), places), wanted, NO_CODE)
@@ -152,10 +151,9 @@ def shares(data: xr.Dataset) -> pd.DataFrame:
     values = np.abs(data["connectivity"].values)
     total, lag = values.sum(1), np.arange(len(values))[:, None] - np.arange(len(values))
     t, s = np.nonzero((total > 0)[:, None] & (lag >= 0))
-    frame = pd.DataFrame(
-        {"time": t, "known": data["known"].values[t], "lag": lag[t, s], "share": values[t, s] / total[t]}
-    )
-    return frame.assign(inside=frame["lag"] <= (data["time"] - data["word_start"]).values[t])
+    frame = pd.DataFrame({"time": t, "known": data["known"].values[t], "lag": lag[t, s]})
+    inside = frame["lag"] <= (data["time"] - data["word_start"]).values[t]
+    return frame.assign(share=values[t, s] / total[t], inside=inside)
 
 
 def measure(frame: pd.DataFrame) -> pd.DataFrame:

@@ -299,9 +299,8 @@ def component(unit: Recurrent, state: Any, name: str) -> Tensor:
     return cells[layer] if cells.dim() == 3 else cells[layer, depth]
 
 
-def batched(states: Sequence[Any]) -> Any:
-    """Packed states of several texts side by side as one batch; None is the state of none."""
-    states = [state for state in states if state is not None]
+def batched(states: list[Any]) -> Any:
+    """Packed states of several texts side by side as one batch."""
     if not isinstance(states[0], tuple):
         return torch.cat(states, -2)
     # the batch is the last dimension but one, and the last of an HM-LSTM's boundaries [num_layers, B]

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 import xarray as xr
@@ -96,7 +95,7 @@ def _examples(model: Network, text: Text, ahead: Sequence[int], burn_in: int) ->
 
 
 def _states(trace: xr.Dataset) -> dict[str, Tensor]:
-    return {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in seen(trace).items()}
+    return {name: torch.tensor(values) for name, values in seen(trace).items()}
 
 
 def _scaled(values: Tensor, scale: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.models import Network
 from nlstm_lab.probes.decoding import labels
-from nlstm_lab.probes.reading import BURN_IN, Text, free_text, hidden_states, memory_states, seen, skipped
+from nlstm_lab.probes.reading import BURN_IN, Text, free_text, memory_states, seen, skipped
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.seeds import shuffled, untrained
 from nlstm_lab.probes.tracing import trace
@@ -116,12 +116,11 @@ def passages(
     """
     traced = trace(model, read(free_text() if text is None else text), predictions=False)
     skipped(traced, 0, BEFORE + AFTER + 1)
-    every = values_of(traced)
-    memory = [*every][-1] if memory is None else memory
-    hidden = {name: states.values for name, states in hidden_states(traced).items()}
-    choice(memory, "memory", every | hidden)
+    every = seen(traced)
+    memory = [*(memory_states(traced) or every)][-1] if memory is None else memory
+    choice(memory, "memory", every)
     unit, k = counted(unit, "unit", 0, traced.sizes["unit"] - 1), counted(k, "k")
-    values = (every | hidden)[memory][:, unit].astype(np.float64)
+    values = every[memory][:, unit].astype(np.float64)
     symbols = [str(symbol) for symbol in traced["symbol"].values] if "symbol" in traced.coords else [""] * len(values)
     found = []
     for extreme, sign in (("highest", 1), ("lowest", -1)):

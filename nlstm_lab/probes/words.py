@@ -76,10 +76,8 @@ class Completer:
 
 def likeliest_codes(scores: Tensor, names: Sequence[str], k: int) -> tuple[Tensor, Tensor]:
     """The `k` highest of scores [..., outputs] and their codes, [..., k] each; <eos> and <unknown> are no words."""
-    no_words = torch.tensor(
-        [code for code, name in enumerate(names) if re.fullmatch("<.+>", name)], device=scores.device
-    )
-    scores = scores.index_fill(-1, no_words.long(), -torch.inf)
+    no_words = [code for code, name in enumerate(names) if re.fullmatch("<.+>", name)]
+    scores = scores.index_fill(-1, torch.tensor(no_words, dtype=torch.long, device=scores.device), -torch.inf)
     values, indices = scores.topk(min(k, len(names) - len(no_words)), dim=-1)
     return values, indices
 
@@ -103,14 +101,12 @@ def context_accuracy(model: Network, texts: Sequence[str] | Sequences) -> pd.Dat
         accuracy_unmasked_pct (over all words, as the article counts: an unknown word is never right) and the numbers of
         both: counted, all.
     """
-    several = [wording.string(text) for text in read(texts)]
     frames = [
         pd.DataFrame(hit.cumsum(1), columns=range(1, TOPS + 1)).assign(known=said.known, counted=is_word, all=1)
-        for said, is_word, hit in _readings(model, several)
+        for said, is_word, hit in _readings(model, read(texts))
     ]
-    sums = (
-        pd.concat(frames).groupby("known").sum().query("counted > 0")
-    )  # of the hits among the first, the first two, ...
+    # of the hits among the first, the first two, ...
+    sums = pd.concat(frames).groupby("known").sum().query("counted > 0")
     frame = sums.melt(["counted", "all"], var_name="top", value_name="hits", ignore_index=False).reset_index()
     frame = frame.astype({"top": int}).assign(accuracy_pct=100 * frame["hits"] / frame["counted"])
     frame["accuracy_unmasked_pct"] = 100 * frame["hits"] / frame["all"]
@@ -150,9 +146,9 @@ def _readings(model: Network, texts: Sequence[str]) -> Iterator[tuple[wording.Wo
     codes = {name: code for code, name in enumerate(model.words)}
     for start in range(0, len(texts), BATCH):
         batch = texts[start : start + BATCH]
-        encoded = [wording.encode(model, text) for text in batch]
+        encoded, _ = wording.encode_all(model, [*batch])
         with wording.reading(model):  # what comes after a text's end changes nothing before it
-            logits = model(torch.nn.utils.rnn.pad_sequence(encoded))[0]
+            logits = model(encoded)[0]
             names = wording.outputs_of(model, logits.shape[-1])
             top = likeliest_codes(logits, names, TOPS)[1].cpu().numpy()
         for column, text in enumerate(batch):

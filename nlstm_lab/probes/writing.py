@@ -104,6 +104,8 @@ def written(model: Network, lines: Lines) -> xr.Dataset:
     Args:
         lines: The line.
     """
+    if lines.count != 1:
+        raise UsageError(f"one line is read at a time, lab.datasets.Lines(split, 1, start), not {lines.count}")
 
     def measure() -> pd.DataFrame:
         (points,) = lines.read()

@@ -253,7 +253,7 @@ class PartialRun(Run):
 
 def unfinished(pattern: str = "*", scale: str | None = None) -> list[PartialRun]:
     """List runs that match and are not done, whether they train or were stopped, and that can go on."""
-    return each(r"\.attempt-\w+-seed\d+", lambda folder: _begun(folder, pattern, scale))
+    return each(r"\.attempt-\w+-seed\d+", scale, lambda folder: _begun(folder, pattern, scale))
 
 
 def _begun(folder: Path, pattern: str, scale: str | None) -> PartialRun | None:

@@ -22,7 +22,7 @@ from nlstm_lab.errors import WAY_OUT, DamagedFile, LabError, MissingRun, StaleRu
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.models.saving import RUN_NAME, WEIGHTS, read_weights
 from nlstm_lab.runs import records
-from nlstm_lab.settings import check_seed
+from nlstm_lab.settings import SCALES, check_seed, choice
 
 LONGEST = 120  # characters of a folder's name that is the experiment's whole name
 
@@ -104,8 +104,9 @@ def seeds_of(experiment: Experiment) -> list[int]:
     return sorted(int(one[1]) for one in found if one and not os.path.exists(folder / one[0] / "failed.json"))
 
 
-def each(named: str, read: Callable[[Path], Any]) -> list[Any]:
-    """What `read` makes of each run's folder whose name matches: not None, and not what it refuses."""
+def each(named: str, scale: str | None, read: Callable[[Path], Any]) -> list[Any]:
+    """What `read` makes of each run's folder whose name matches: not None, and not what it refuses; a known scale."""
+    choice(scale, "scale", (None, *SCALES))
     found = []
     for experiment in records.listed(paths.runs()):
         with or_left_out():

@@ -56,9 +56,8 @@ def recorded(pattern: str = "*", scale: str | None = None, partial: bool = False
 
 def begun(pattern: str, scale: str | None) -> list[Run]:
     """Runs that match, are not done and have an epoch, and of which there is no record."""
-    return [
-        run for run in unfinished(pattern, scale) if run.progress.epoch and run.seed not in seeds_of(run.experiment)
-    ]
+    runs = unfinished(pattern, scale)
+    return [run for run in runs if run.progress.epoch and run.seed not in seeds_of(run.experiment)]
 
 
 def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -> pd.DataFrame:
@@ -89,8 +88,7 @@ def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -
             run_of(experiments.get(name, at), result["seed"], result)
         return {**result, "state": records.state(result)}
 
-    choice(scale, "scale", (None, *SCALES))
-    found = each(RECORD, read)
+    found = each(RECORD, scale, read)
     found += [{**run.result, "state": run.state} for run in (begun(pattern, scale) if partial else [])]
     rows = [{**{key: one[key] for key in RUN}, **row} for one in found for row in one["metrics"]]
     return pd.DataFrame(rows, columns=[*RUN, *SCORE, "epoch", "value"])
@@ -104,7 +102,7 @@ def failures(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
         check_place(folder / "failed.json", failure)
         return failure if matches(failure["experiment"], failure["scale"], pattern, scale) else None
 
-    return pd.DataFrame(each(RECORD, read), columns=list(records.FAILURE))
+    return pd.DataFrame(each(RECORD, scale, read), columns=list(records.FAILURE))
 
 
 def describe_runs(runs: Iterable[Run]) -> str:

@@ -76,8 +76,7 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         check(self)
-        pair = self.slope or (1.0, 1.0)
-        if len(pair) != 2 or not all(0 < value < float("inf") for value in pair):
+        if self.slope is not None and len(self.slope) != 2:
             raise UsageError(f"slope must be a ceiling and a growth, numbers above zero, not {self.slope!r}")
         if not all(length > 1 for length in self.rate_lengths or ()):
             raise UsageError(f"rate_lengths must be above 1, the steps of a segment, not {self.rate_lengths!r}")

@@ -94,9 +94,8 @@ class InterventionLab(ReadingWidget):
             raise UsageError("an ablation needs a text of at least two characters: type some more")
         refuse_sampling(network)
         asked = {**given, "text": text, "memory": memory, "unit": unit}
-        moment = asked["moment"] = min(
-            max(given["moment"], 1) if given["moment"] >= 0 else len(text) // 2, len(text) - 1
-        )
+        moment = max(given["moment"], 1) if given["moment"] >= 0 else len(text) // 2
+        moment = asked["moment"] = min(moment, len(text) - 1)
         changed, divergence = self._departure(asked, read, step)
         costs = self._departure(asked, read, step, each=True)[1].mean(1) if given["ranking"] else np.zeros(0)
         return {

@@ -134,9 +134,8 @@ def _reads(network: Network) -> bool:
 def leniently(vocabulary: Vocabulary, text: str, longest: int = LONGEST) -> tuple[str, str]:
     """The text as it is read, and what was changed for that: characters that are not known, and its length."""
     read = mapped_to(vocabulary, text[:longest])
-    said = (
-        f"read as “{read if len(read) <= REPEATED else read[: REPEATED - 1] + '…'}”" if read != text[:longest] else ""
-    )
+    shown = read if len(read) <= REPEATED else read[: REPEATED - 1] + "…"
+    said = f"read as “{shown}”" if read != text[:longest] else ""
     return read, "; ".join(filter(None, [said, f"shortened to {longest:,} characters" * (len(text) > longest)]))
 
 

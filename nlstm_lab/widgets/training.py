@@ -38,12 +38,9 @@ class TrainingExplorer(LabWidget):
     """
 
     title = "The memory in training"
-    caption = (
-        "The innermost memory of {experiments}, seed {seed}, along “{text}” after {update} updates: tanh c of all "
-    )
-    caption += (
-        "cells in the order in which they die, and the shares of saturated and constant cells on validation text."
-    )
+    caption = "The innermost memory of {experiments}, seed {seed}, along “{text}” after {update} updates: "
+    caption += "tanh c of all cells in the order in which they die, and the shares of saturated and constant cells on "
+    caption += "validation text."
     snippet = "lab.widgets.TrainingExplorer({experiments}, {text}, seed={seed}, scale={scale}, update={update}, "
     snippet += "unit={unit}).figure()"
     scripts = ("training.js",)

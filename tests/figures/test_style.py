@@ -112,7 +112,7 @@ def drawn(width=style.COLUMN):
 
 @pytest.mark.parametrize(("width", "inches"), [("85 mm", 85 / 25.4), ("8.5cm", 8.5 / 2.54), ("3.25 in", 3.25), (4, 4)])
 def test_a_width_may_be_metric(width, inches):
-    assert drawn(width=width) == pytest.approx(inches)
+    assert drawn(width) == drawn(width=width) == pytest.approx(inches)
     for refused in ("wide", -3, 0, None, float("nan")):
         with pytest.raises(UsageError, match=repr(refused)):
             drawn(width=refused)

@@ -7,6 +7,7 @@ from torch import nn
 
 from nlstm_lab import experiments, figures, models, probes, runs
 from nlstm_lab.cells import GRU, HMLSTM, LSTM, HierarchicalRNN, NestedLSTM
+from nlstm_lab.datasets import Excerpt, Lines
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
@@ -202,11 +203,10 @@ REFUSED = [
     (traced, {"probe": probes.state_timescales, "burn_in": 400}, "400"),
     (traced, {"probe": probes.decode, "text": "abc"}, "text"),
     (traced, {"probe": lambda trace: probes.decode(trace, "".join(trace.symbol.values), ("mood",))}, "'mood'"),
-    (
-        lambda network, text: probes.decode(probes.trace(changed(network, vocabulary=False), [1] * 9), "a" * 9),
-        {},
-        "codes",
-    ),
+    (lambda network, text: probes.decode(probes.trace(changed(network, vocabulary=False), [1]), "a"), {}, "codes"),
+    (lambda network, text: Excerpt("ptb", "dev", 9), {}, "split must be .* not 'dev'"),
+    *((lambda network, text, at=at: Excerpt("ptb", "test", *at), {}, "1 or more|0 or more") for at in ([-9], [9, -1])),
+    *((lambda network, text, n=n: probes.written(network(), Lines("test", n)), {}, f"not {n}") for n in (0, 2)),
     (lambda network, text: probes.passages(network(LSTM), text, "cell", 8), {}, r"unit.*0 to 7"),
     (lambda network, text: probes.passages(network(LSTM), text, "inner"), {}, r"memory .*'cell'"),
     *((lambda network, text, k=k: probes.passages(network(), text, k=k), {}, "k must") for k in (0, 1.5, "a")),
