@@ -102,6 +102,15 @@ def say(monkeypatch, capsys):
 
 
 @pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """Records, figures and data sets in an empty folder."""
+    monkeypatch.setattr(paths, "root", lambda: tmp_path)
+    monkeypatch.delenv("NLSTM_LAB_DATA", raising=False)
+    monkeypatch.setenv("NLSTM_LAB_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+@pytest.fixture
 def forked_workers(monkeypatch):
     """Dask's workers are forked off a process that has imported everything, in place of importing it themselves."""
     import forking

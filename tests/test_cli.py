@@ -7,18 +7,9 @@ import sys
 import pytest
 
 import nlstm_lab
-from nlstm_lab import cli, paths, runs
+from nlstm_lab import cli, runs
 
 TRAIN = ("train", "ptb_char_lstm1", "--scale", "smoke", "--device", "cpu")
-
-
-@pytest.fixture
-def elsewhere(tmp_path, monkeypatch):
-    """Records, figures and data sets in an empty folder."""
-    monkeypatch.setattr(paths, "root", lambda: tmp_path)
-    monkeypatch.delenv("NLSTM_LAB_DATA", raising=False)
-    monkeypatch.setenv("NLSTM_LAB_CACHE", str(tmp_path / "cache"))
-    return tmp_path
 
 
 def sentence(err):
