@@ -82,6 +82,15 @@ def runs_folder(folders, tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def probes_folder(tmp_path, monkeypatch):
+    """An empty folder of probes' records, for this process and those that it starts."""
+    folder = tmp_path / "probes"
+    folder.mkdir()
+    monkeypatch.setenv("NLSTM_LAB_PROBES", str(folder))
+    return folder
+
+
+@pytest.fixture
 def run(recorded):
     """One at smoke scale, of seed 3."""
     return recorded("ptb_char_lstm1", 3)

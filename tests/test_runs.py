@@ -189,8 +189,7 @@ def test_again_keeps_the_record_until_the_new_one_takes_its_place(run, monkeypat
     assert sorted(path.name for path in run.folder.parent.iterdir()) == [".smoke-seed3.lock", "smoke-seed3"]
 
 
-def test_without_weights_only_recorded_measurements_are_returned(run, tmp_path, monkeypatch):
-    monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path / "probes"))
+def test_without_weights_only_recorded_measurements_are_returned(run, probes_folder):
     outcome = pd.DataFrame({"loss": [1.5]})
     probes.ensure("losses", lambda: outcome, weights=run.model(), skip=0)
     (run.folder / "weights.safetensors").unlink()

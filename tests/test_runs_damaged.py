@@ -274,11 +274,10 @@ def test_the_committed_tables_follow_from_the_histories(say):
 @pytest.mark.parametrize(
     "change", [lambda record: record[:-9], lambda record: gzip.compress(b'# {"text": "b"}\nx\n1\n')]
 )
-def test_a_probe_record_that_is_cut_or_of_something_else_is_named(change, tmp_path, monkeypatch):
-    monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path))
+def test_a_probe_record_that_is_cut_or_of_something_else_is_named(change, probes_folder):
     probes.ensure("lengths", lambda: pd.DataFrame({"x": [1]}), text="a")
     assert damaged() == []
-    (file,) = tmp_path.glob("*.gz")
+    (file,) = probes_folder.glob("*.gz")
     file.write_bytes(change(file.read_bytes()))
     assert [sentence.split()[0] for sentence in damaged()] == [file.name]
 

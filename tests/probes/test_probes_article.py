@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import nlstm_lab as lab
-from nlstm_lab import paths, probes
+from nlstm_lab import probes
 from nlstm_lab.datasets import Sequences
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.datasets.words import ALPHABET, Autocomplete
@@ -18,8 +18,7 @@ SEQUENCES = Sequences(Autocomplete("text8"), "test", 2)
 
 
 @pytest.fixture
-def network(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "probes", lambda: tmp_path)
+def network(probes_folder, monkeypatch):
     monkeypatch.setattr(Sequences, "read", lambda self: TEXTS)
     monkeypatch.setattr(lags, "DISTANCE", 20)
     symbols = Vocabulary((*Autocomplete.special, *ALPHABET))

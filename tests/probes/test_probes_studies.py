@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nlstm_lab import models, paths, probes
+from nlstm_lab import models, probes
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
@@ -21,9 +21,8 @@ ABC = Vocabulary(tuple(" abc."))
 
 
 @pytest.fixture
-def study(tmp_path, monkeypatch):
+def study(probes_folder, monkeypatch):
     """A network, and a text of a corpus that is not needed."""
-    monkeypatch.setattr(paths, "probes", lambda: tmp_path)
     for name, value in (("BURN_IN", 50), ("MOMENTS", 4), ("DISTANCE", 10)):
         monkeypatch.setattr(interventions, name, value)
     for module, name, value in ((contents, "MOMENTS", 4), (recorded, "PIECE", 70)):

@@ -61,8 +61,7 @@ def test_units_of_vectors_have_places_and_no_labels(known):
 
 
 @pytest.mark.slow
-def test_a_network_is_its_own_counterpart_in_another_order(known, tmp_path, monkeypatch):
-    monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path))
+def test_a_network_is_its_own_counterpart_in_another_order(known, probes_folder):
     shuffled = lab.probes.untrained(known)
     shuffled.load_state_dict(known.state_dict())
     order = [2, 1, 0]
