@@ -57,7 +57,9 @@ def test_operations_follow_from_the_boundaries_by_equation_2(hierarchical, text)
 
 
 def test_where_a_layer_copies_its_norm_does_not_move(hierarchical, text):
-    found = probes.boundaries(hierarchical(), text)
+    model = hierarchical()
+    found = probes.boundaries(model, text)
+    np.testing.assert_allclose(found.norm, np.linalg.norm(probes.trace(model, text).h, axis=-1), rtol=1e-5)
     moved = np.abs(np.diff(found.norm.values, axis=0))
     copies = found.operation.values[1:] == COPY
     assert copies.any()
