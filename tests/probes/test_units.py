@@ -37,6 +37,9 @@ def test_labels_places_and_histograms_of_known_units(known):
     assert table["label"][[0, 2]].tolist() == ["space", "vowel"]
     assert table["effect"][0] > 10 > 0 > -10 > table["effect"][2]
     assert abs(table["effect"][1]) < 0.01
+    fresh = measure.values_of(probes.trace(probes.untrained(known), TEXT))["cell"][30:]
+    spaces = measure.unit_labels(TEXT)["space"][30:]
+    assert table["untrained"][0] == pytest.approx(np.quantile(np.abs(measure.contrast(fresh, spaces)), 0.95))
     assert table["shuffled"][0] == pytest.approx(table["effect"][0], rel=0.2)  # it reads the character alone
     places = [int(place) for place in table["places"][0].split()]
     highest, lowest = places[: measure.PASSAGES], places[measure.PASSAGES :]
