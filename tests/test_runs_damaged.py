@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -149,6 +150,8 @@ HISTORIES = {
     "cut in its last number": lambda file, text: file.write_text(text[:-3]),
     "cut between two lines": lambda file, text: file.write_text("".join(text.splitlines(keepends=True)[:-1])),
     "cut between two epochs": lambda file, text: file.write_text(text[: text.index("\n2,") + 1]),
+    "a line lost": lambda file, text: file.write_text(re.sub(r"\n1,.*", "", text, count=1)),
+    "an epoch lost": lambda file, text: file.write_text(re.sub(r"\n1,.*", "", text)),
     "missing": lambda file, text: file.unlink(),
     "no file": lambda file, text: (file.unlink(), file.mkdir()),
     "no text": lambda file, text: file.write_bytes(b"\xff\x00" * 100),
