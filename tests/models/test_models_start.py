@@ -13,8 +13,6 @@ from nlstm_lab.models import Interface, ModelConfig
 from nlstm_lab.models.parts import PaddedEmbedding
 
 ABC = Vocabulary(tuple(" abc."))
-
-
 SHARES = torch.tensor([0.5, 0.2, 0.15, 0.1, 0.05])
 ENDS = Interface(Symbols(5), Symbols(5), ABC, log_frequencies=SHARES.log)
 FIFTY = Interface(Symbols(50), Symbols(50))

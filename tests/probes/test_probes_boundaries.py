@@ -177,10 +177,6 @@ def first(monkeypatch):
     return of_the_first_layer
 
 
-def by_kind(table, column="kl"):
-    return {kind: part.set_index("distance")[column] for kind, part in table.groupby("kind")}
-
-
 @pytest.mark.slow
 def test_a_turned_boundary_costs_what_the_next_predictions_lose(hierarchical, text, first):
     model = hierarchical()
@@ -197,9 +193,8 @@ def test_a_turned_boundary_costs_what_the_next_predictions_lose(hierarchical, te
                 F.cross_entropy(model(read, (h, c, each))[0][:, 0], following, reduction="none")
                 for each in (left, turned)
             )
-        np.testing.assert_allclose(
-            by_kind(result[result["layer"] == k + 1], "loss_increase")[kind], lost - intact, atol=1e-5
-        )
+        found = result[(result["layer"] == k + 1) & (result["kind"] == kind)].sort_values("distance")
+        np.testing.assert_allclose(found["loss_increase"], lost - intact, atol=1e-5)
 
 
 @pytest.mark.slow

@@ -68,14 +68,10 @@ def test_a_planted_signal_is_decoded_where_it_was_planted(planted):
     assert result.control["word_class", "inner"] == pytest.approx(result.chance["word_class", "inner"], abs=0.06)
 
 
-def hidden(text, h):
-    """A trace of hidden states [T, unit]."""
-    data = {"h": (("time", "layer", "unit"), h[:, None])}
-    return xr.Dataset(data, {"layer": [1], "symbol": ("time", list(text))})
-
-
 def score(text, h, label):
-    return decode(hidden(text, h), text, (label,)).score.item()
+    """Of hidden states [T, unit]."""
+    trace = xr.Dataset({"h": (("time", "layer", "unit"), h[:, None])}, {"layer": [1], "symbol": ("time", list(text))})
+    return decode(trace, text, (label,)).score.item()
 
 
 @pytest.mark.slow
