@@ -180,21 +180,23 @@ def first(monkeypatch):
 @pytest.mark.slow
 def test_a_turned_boundary_costs_what_the_next_predictions_lose(hierarchical, text, first):
     model = hierarchical()
-    result = first(model, text, moments=1, distance=4, layers=2)
+    result = first(model, text, moments=2, distance=4, layers=2)
     codes, z = model.vocabulary.encode(text), probes.boundaries(model, text).z.values
     for k, (kind, was) in itertools.product((0, 1), (("withheld", 1), ("forced", 0))):
-        t = int(np.flatnonzero(z[:, k] == was)[0]) + 1
-        read, following = codes[t : t + 4, None], codes[t + 1 : t + 5]
-        with torch.no_grad():
-            h, c, left = model.recurrent(codes[:t, None])[1]
-            turned = left.clone()
-            turned[k] = 1 - left[k]
-            intact, lost = (
-                F.cross_entropy(model(read, (h, c, each))[0][:, 0], following, reduction="none")
-                for each in (left, turned)
-            )
+        possible, more = np.flatnonzero(z[:-5, k] == was) + 1, {"kl": [], "loss_increase": []}
+        for t in possible[[0, -1]].tolist():
+            read, following = codes[t : t + 4, None], codes[t + 1 : t + 5]
+            with torch.no_grad():
+                h, c, left = model.recurrent(codes[:t, None])[1]
+                turned = left.clone()
+                turned[k] = 1 - left[k]
+                both = [model(read, (h, c, each))[0][:, 0].log_softmax(-1) for each in (left, turned)]
+            intact, lost = (F.nll_loss(log_p, following, reduction="none") for log_p in both)
+            more["loss_increase"].append(lost - intact)
+            more["kl"].append(F.kl_div(*both[::-1], log_target=True, reduction="none").sum(-1))
         found = result[(result["layer"] == k + 1) & (result["kind"] == kind)].sort_values("distance")
-        np.testing.assert_allclose(found["loss_increase"], lost - intact, atol=1e-5)
+        for column, values in more.items():
+            np.testing.assert_allclose(found[column], torch.stack(values).mean(0), atol=1e-5)
 
 
 @pytest.mark.slow
