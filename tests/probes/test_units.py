@@ -94,8 +94,8 @@ def test_passages_have_text_and_ties_are_spread_and_counted(network):
     values = np.tanh(probes.trace(model, text).c.sel(memory="cell", unit=0)[24:-8].values)
     assert moving.value.iloc[0] == pytest.approx(values.max(), abs=2e-4)
     assert moving.value.iloc[3] == pytest.approx(values.min(), abs=2e-4)
-    for row in moving.itertuples():
-        assert text[row.place - len(row.before) :].startswith(row.before + row.symbol + row.after)
+    for at, *around in moving[["place", "before", "symbol", "after"]].itertuples(index=False):
+        assert around == [text[at - measure.BEFORE : at], text[at], text[at + 1 : at + measure.AFTER]]
     assert len(probes.free_text()) == 30_000
 
 
