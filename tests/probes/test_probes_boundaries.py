@@ -29,10 +29,7 @@ COPY, UPDATE, FLUSH = (OPERATIONS.index(name) for name in ("COPY", "UPDATE", "FL
 
 @pytest.fixture
 def hierarchical(network):
-    def make(**flags):
-        return network(HMLSTM, num_layers=3, scale=2.5, **flags)
-
-    return make
+    return lambda **flags: network(HMLSTM, num_layers=3, scale=2.5, **flags)
 
 
 def test_operations_follow_from_the_boundaries_by_equation_2(hierarchical, text):

@@ -157,6 +157,10 @@ def test_a_labelled_array_is_put_where_its_coordinates_say(network, text):
     swapped = run(model, text[:30], everything)
     follows = run(model, text[50:70] + text[20:30])
     torch.testing.assert_close(swapped.logits[20:], follows.logits[20:])
+    stack = network(GRU, num_layers=2)
+    donor_h = run(stack, text[50:80]).trace.h
+    put_in = run(stack, text[:30], [(("layer 2 h", 12), put(donor_h))]).trace.h
+    np.testing.assert_array_equal(put_in.sel(layer=2)[12], donor_h.sel(layer=2)[12])
     for array, said in ((donor.c.isel(time=slice(3)), "time"), (donor.c.isel(unit=slice(3)), "fit")):
         with pytest.raises(UsageError, match=said):
             run(model, text[:30], [("inner", put(array))])
