@@ -97,7 +97,7 @@ def test_any_sequence_is_drawn_at_any_width_in_letters_that_can_be_read(found, d
 def test_a_row_without_room_is_refused(found):
     with pytest.raises(UsageError, match=r"0\.2 inches"):
         figures.hidden_norms(found(), width=0.2)
-    assert figures.boundary_rows(found(boundary="soft")).axes
+    assert figures.boundary_rows(found(boundary="soft")).axes[0].collections[0].get_cmap().name == "gray"
 
 
 @pytest.mark.slow
