@@ -287,7 +287,6 @@ def test_an_attempt_on_a_text_that_changed_is_not_gone_on_with(own, monkeypatch)
         (NAME, {"device": "meta"}, "device.*'meta'"),
         (NAME, {"precision": "fp8"}, "precision.*'fp8'"),
         (f"{NAME}+initialization=guess", {}, NAME),
-        (f"{NAME}+unit=lsmt", {}, "unit"),
         (f"{NAME}+unit=lsmt+forget_bias=0", {}, "'lsmt'"),
         (f"{NAME}+depth", {}, "flag=value"),
         (f"{NAME}+epochs=true", {}, "epochs.*True"),
