@@ -82,6 +82,15 @@ def runs_folder(folders, tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def probes_folder(tmp_path, monkeypatch):
+    """An empty folder of probes' records, for this process and those that it starts."""
+    folder = tmp_path / "probes"
+    folder.mkdir()
+    monkeypatch.setenv("NLSTM_LAB_PROBES", str(folder))
+    return folder
+
+
+@pytest.fixture
 def run(recorded):
     """One at smoke scale, of seed 3."""
     return recorded("ptb_char_lstm1", 3)
@@ -99,6 +108,15 @@ def say(monkeypatch, capsys):
         return int(stopped.value.code or 0), *capsys.readouterr()
 
     return said
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """Records, figures and data sets in an empty folder."""
+    monkeypatch.setattr(paths, "root", lambda: tmp_path)
+    monkeypatch.delenv("NLSTM_LAB_DATA", raising=False)
+    monkeypatch.setenv("NLSTM_LAB_CACHE", str(tmp_path / "cache"))
+    return tmp_path
 
 
 @pytest.fixture

@@ -266,8 +266,8 @@ def test_what_is_set_gets_its_declared_type(shell):
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
-        ((TYPED, "# Parameters\nseeds = 'several'"), r"seeds must be list\[int\], not"),
-        ((TYPED, "seeds: list[int] = ['several']"), r"seeds must be list\[int\], not"),
+        ((TYPED, "# Parameters\nseeds = 'several'"), r"seeds.*list\[int\]"),
+        ((TYPED, "seeds: list[int] = ['several']"), r"seeds.*list\[int\]"),
         ((TYPED, "# Parameters\nsede = 1"), "'sede'.*seeds"),
         ((TYPED, "sede = 1"), None),  # a name of the reader's own: papermill did not inject it
     ],

@@ -161,16 +161,15 @@ def test_the_task_that_contributing_shows_is_learned(runs_folder, monkeypatch, t
     assert not any(torch.equal(one, other) for one, other in itertools.combinations([*trained, *read], 2))
 
 
-def test_the_probe_that_contributing_shows_finds_what_its_example_says(monkeypatch, tmp_path):
+def test_the_probe_that_contributing_shows_finds_what_its_example_says(probes_folder):
     """As it stands there, with its example, and recorded."""
-    monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path))
     module = ModuleType("shown")
     exec(SHOWN["def saturation"], vars(module))
     assert doctest.testmod(module) == (0, 4)
     names = {**vars(module), "lab": lab, "model": lab.runs.load("ptb_char_nlstm", scale="small").model()}
     exec(SHOWN["shares = lab.probes.ensure"], names)
     assert len(names["shares"]) == 2 * 150
-    assert list(tmp_path.glob("saturation-*.csv.gz"))
+    assert list(probes_folder.glob("saturation-*.csv.gz"))
 
 
 @pytest.mark.slow

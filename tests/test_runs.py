@@ -189,8 +189,7 @@ def test_again_keeps_the_record_until_the_new_one_takes_its_place(run, monkeypat
     assert sorted(path.name for path in run.folder.parent.iterdir()) == [".smoke-seed3.lock", "smoke-seed3"]
 
 
-def test_without_weights_only_recorded_measurements_are_returned(run, tmp_path, monkeypatch):
-    monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path / "probes"))
+def test_without_weights_only_recorded_measurements_are_returned(run, probes_folder):
     outcome = pd.DataFrame({"loss": [1.5]})
     probes.ensure("losses", lambda: outcome, weights=run.model(), skip=0)
     (run.folder / "weights.safetensors").unlink()
@@ -287,10 +286,9 @@ def test_an_attempt_on_a_text_that_changed_is_not_gone_on_with(own, monkeypatch)
         (NAME, {"device": "meta"}, "device.*'meta'"),
         (NAME, {"precision": "fp8"}, "precision.*'fp8'"),
         (f"{NAME}+initialization=guess", {}, NAME),
-        (f"{NAME}+unit=lsmt", {}, "unit"),
         (f"{NAME}+unit=lsmt+forget_bias=0", {}, "'lsmt'"),
         (f"{NAME}+depth", {}, "flag=value"),
-        (f"{NAME}+epochs=true", {}, "epochs must be a whole number"),
+        (f"{NAME}+epochs=true", {}, "epochs.*True"),
     ],
 )
 def test_misuse_is_one_sentence_and_leaves_nothing(runs_folder, name, given, named):

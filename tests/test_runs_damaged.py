@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -138,7 +139,7 @@ def test_a_failure_of_another_shape_or_run_is_left_out(content, runs_folder):
 
 @pytest.mark.parametrize("interface", [{}, {"in": 3, "out": 3, "vocabulary": None, "per_sequence": False}])
 def test_an_interface_that_is_none_is_named(interface, run):
-    with pytest.raises(DamagedFile, match=r"result\.json does not say what the network reads"):
+    with pytest.raises(DamagedFile, match=r"result\.json"):
         replace(run, result=run.result | {"interface": interface}).model()
 
 
@@ -149,6 +150,8 @@ HISTORIES = {
     "cut in its last number": lambda file, text: file.write_text(text[:-3]),
     "cut between two lines": lambda file, text: file.write_text("".join(text.splitlines(keepends=True)[:-1])),
     "cut between two epochs": lambda file, text: file.write_text(text[: text.index("\n2,") + 1]),
+    "a line lost": lambda file, text: file.write_text(re.sub(r"\n1,.*", "", text, count=1)),
+    "an epoch lost": lambda file, text: file.write_text(re.sub(r"\n1,.*", "", text)),
     "missing": lambda file, text: file.unlink(),
     "no file": lambda file, text: (file.unlink(), file.mkdir()),
     "no text": lambda file, text: file.write_bytes(b"\xff\x00" * 100),
@@ -274,11 +277,10 @@ def test_the_committed_tables_follow_from_the_histories(say):
 @pytest.mark.parametrize(
     "change", [lambda record: record[:-9], lambda record: gzip.compress(b'# {"text": "b"}\nx\n1\n')]
 )
-def test_a_probe_record_that_is_cut_or_of_something_else_is_named(change, tmp_path, monkeypatch):
-    monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path))
+def test_a_probe_record_that_is_cut_or_of_something_else_is_named(change, probes_folder):
     probes.ensure("lengths", lambda: pd.DataFrame({"x": [1]}), text="a")
     assert damaged() == []
-    (file,) = tmp_path.glob("*.gz")
+    (file,) = probes_folder.glob("*.gz")
     file.write_bytes(change(file.read_bytes()))
     assert [sentence.split()[0] for sentence in damaged()] == [file.name]
 

@@ -299,10 +299,14 @@ def test_the_rescued_rows_are_shown_with_the_tables_digits_but_never_counted():
 # Orderings
 
 
-def ordering(better, worse, scale="small"):
-    table = runs(("ptb_char_nlstm", scale, "valid", better), ("ptb_char_lstm2", scale, "valid", worse))
+def judged(table):
+    """The one ordering that the runs of a table decide on."""
     rows = targets.verdicts(table)
     return only(rows[(rows["kind"] == "ordering") & (rows["seeds"] > 0)], split="valid")
+
+
+def ordering(better, worse, scale="small"):
+    return judged(runs(("ptb_char_nlstm", scale, "valid", better), ("ptb_char_lstm2", scale, "valid", worse)))
 
 
 @pytest.mark.parametrize(
@@ -328,8 +332,7 @@ def test_a_margin_is_positive_where_the_better_one_is_better():
         runs((f"mnist_{row}{FIXED}", "small", "valid", values), metric="top1_accuracy_pct")
         for row, values in {"nlstm": [98.0, 98.1, 98.2], "lstm2": [97.0, 97.1, 97.3]}.items()
     )
-    rows = targets.verdicts(table)
-    row = only(rows[(rows["kind"] == "ordering") & (rows["seeds"] > 0)], split="valid")
+    row = judged(table)
     assert row["ours"] == pytest.approx(2.9 / 3)
     assert row["verdict"] == "holds"
 
@@ -340,8 +343,7 @@ def test_every_seed_of_both_networks_counts():
         ("ptb_char_lstm2", "small", "valid", [1.65, 1.66, 1.67, 1.66]),
     )
     table.loc[table["experiment"].eq("ptb_char_nlstm"), "seed"] += 7
-    rows = targets.verdicts(table)
-    row = only(rows[(rows["kind"] == "ordering") & (rows["seeds"] > 0)], split="valid")
+    row = judged(table)
     assert (row["seeds"], row["verdict"]) == (3, "holds")
     assert row["values"] == "7: 1.6, 8: 1.61, 9: 1.62 beside 0: 1.65, 1: 1.66, 2: 1.67, 3: 1.66"
     welch = stats.ttest_ind([1.65, 1.66, 1.67, 1.66], [1.60, 1.61, 1.62], equal_var=False)
@@ -362,8 +364,7 @@ def test_the_largest_scale_with_three_seeds_speaks():
         ([one], "paper", "inconclusive"),
         ([small, three], "paper", "fails"),
     ):
-        rows = targets.verdicts(pd.concat(tables))
-        row = only(rows[(rows["kind"] == "ordering") & (rows["seeds"] > 0)], split="valid")
+        row = judged(pd.concat(tables))
         assert (row["scale"], row["verdict"]) == (scale, verdict)
 
 

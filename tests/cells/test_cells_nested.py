@@ -122,6 +122,8 @@ def test_gates_start_at_their_biases_and_matrices_as_the_paper_says():
     assert input_bias.view(4, H).mean(1).tolist() == [-1, 2, 0, 0]
     first = unit.layers[0].weight_ih
     assert first.abs().max() <= (6 / (D + H)) ** 0.5
+    for block in LSTM(D, 50, initialization="glorot").layers[0].weight_hh.split(50):
+        assert 0.95 < block.abs().max() / (6 / 100) ** 0.5 <= 1
     assert NestedLSTM(D, H, initialization="torch", forget_bias=0.0).layers[0].bias.abs().max() <= H**-0.5
 
 

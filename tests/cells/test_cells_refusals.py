@@ -8,6 +8,7 @@ from nlstm_lab.cells import (
     GRU,
     HMLSTM,
     LSTM,
+    RNN,
     ClockworkRNN,
     ClockworkRNNCell,
     HierarchicalRNN,
@@ -35,7 +36,7 @@ NUMBERS = {
 FLAGS = [
     *((make, *row) for make in (LSTM, NestedLSTM, HMLSTM) for row in SIZES),
     *(
-        (make, {name: value}, ValueError, f"{name} must be a finite number")
+        (make, {name: value}, ValueError, f"{name}.*{value}")
         for make, names in NUMBERS.items()
         for name in names
         for value in (float("nan"), float("inf"), True, "1")
@@ -60,6 +61,9 @@ FLAGS = [
     (HMLSTM, {"boundary": "soft", "selection": "hard"}, ValueError, "selection"),
     (HMLSTM, {"normalize_boundary": True}, ValueError, "normalize_boundary.*layer_norm"),
     (HMLSTM, {"threshold": 1.0}, ValueError, "threshold.*1.0"),
+    *((HMLSTM, {name: 0.0}, ValueError, f"{name}.*0.0") for name in ("gradient_limit", "detector_scale")),
+    (GRU, {"reset": "within"}, ValueError, "reset.*'within'"),
+    (RNN, {"nonlinearity": "sine"}, ValueError, "nonlinearity.*'sine'"),
     (ClockworkRNN, {"periods": (1, 2, 4)}, ValueError, "hidden_size.*4"),
     (ClockworkRNN, {"periods": (2, 1)}, ValueError, "periods"),
     (ClockworkRNN, {"periods": ()}, ValueError, "periods"),

@@ -62,8 +62,9 @@ def test_to_torch_computes_the_same_and_comes_back(ours, theirs, flags):
     x = torch.randn(B, T, D)
     for a, b in zip(outputs_and_gradients(unit, x), outputs_and_gradients(module, x), strict=True):
         same(a, b)
-    again = ours.from_torch(module).state_dict()
-    assert all(torch.equal(weight, again[name]) for name, weight in unit.state_dict().items())
+    again = ours.from_torch(module)
+    assert not again.training
+    assert all(torch.equal(weight, again.state_dict()[name]) for name, weight in unit.state_dict().items())
 
 
 def test_exchange_refuses_what_cannot_be_the_same():

@@ -174,9 +174,9 @@ def test_ptb_is_read_as_its_char_files_are_or_with_one_blank_beside_each_line_en
 
 def test_only_the_penn_treebank_has_line_ends():
     for make in (TextSource, CharacterModelling):
-        with pytest.raises(UsageError, match=r"line_ends=trailing is for the corpus 'ptb' alone, not for 'text8'"):
+        with pytest.raises(UsageError, match=r"line_ends=trailing.*'ptb'.*'text8'"):
             make("text8", line_ends="trailing")
-    with pytest.raises(UsageError, match="line_ends must be stripped or trailing or leading, not 'both'"):
+    with pytest.raises(UsageError, match=r"line_ends.*'both'"):
         experiments.variant("ptb_char_lstm1", line_ends="both")
 
 

@@ -35,20 +35,17 @@ def test_a_recorded_run_has_the_config_and_the_digest_of_today():
     """Today's config, without what the record is too old to hold, is the recorded one, and has the recorded digest."""
     assert len(RECORDS) >= 235
     for record in RECORDS:
-        check(record)
-
-
-def check(record):
-    recorded = json.loads((RUNS / record / "config.json").read_text())
-    result = next(RUNS / record / name for name in ("result.json", "failed.json") if (RUNS / record / name).exists())
-    experiment = experiments.get(recorded["name"], recorded["scale"])
-    assert records.difference(recorded, experiment) == "", record
-    today = experiment.config()
-    for part, older in OLDER.items():
-        for name in older - recorded[part].keys():
-            today[part].pop(name, None)
-    assert today == recorded, record
-    assert digest(today) == json.loads(result.read_text())["config_digest"], record
+        recorded = json.loads((RUNS / record / "config.json").read_text())
+        results = (RUNS / record / name for name in ("result.json", "failed.json"))
+        experiment = experiments.get(recorded["name"], recorded["scale"])
+        assert records.difference(recorded, experiment) == "", record
+        today = experiment.config()
+        for part, older in OLDER.items():
+            for name in older - recorded[part].keys():
+                today[part].pop(name, None)
+        assert today == recorded, record
+        result = next(result for result in results if result.exists())
+        assert digest(today) == json.loads(result.read_text())["config_digest"], record
 
 
 @dataclass(frozen=True)

@@ -58,19 +58,14 @@ def test_the_articles_parameters_come_out_part_by_part(name):
     assert " + ".join(map(str, parts)) == PRINTED[name][1].parameters
 
 
-def rounded(count, printed):
-    """A count in the way of a printed one: 4.25M, 61.0k."""
-    digits = len(printed[:-1].partition(".")[2])
-    unit = {"k": 1e3, "M": 1e6}[printed[-1]]
-    return f"{math.floor(count / unit * 10**digits + 0.5) / 10**digits:.{digits}f}{printed[-1]}"
-
-
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_the_printed_parameter_count_comes_out(name):
-    """And what the document rounds is the same."""
+    """And what the document rounds is the same: 4.25M, 61.0k."""
     assert experiments.parameters(experiments.get(name, "paper")) == PARAMETERS[name]
     printed = PRINTED[name][1].parameters
-    assert rounded(PARAMETERS[name], printed) == printed
+    digits, unit = len(printed[:-1].partition(".")[2]), {"k": 1e3, "M": 1e6}[printed[-1]]
+    rounded = math.floor(PARAMETERS[name] / unit * 10**digits + 0.5) / 10**digits
+    assert f"{rounded:.{digits}f}{printed[-1]}" == printed
 
 
 # Rows and targets

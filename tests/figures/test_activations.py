@@ -9,7 +9,7 @@ from nlstm_lab import figures
 from nlstm_lab.errors import UsageError
 
 
-def drawn(figure, trace, memory):
+def drawn(figure, memory):
     """The plotted values [time, unit] of a memory."""
     frame = figures.data(figure)
     part = frame[frame["memory"] == memory]
@@ -20,8 +20,8 @@ def test_as_printed_the_inner_memory_goes_through_tanh_and_the_outer_does_not(tr
     data = trace()
     figure = figures.cell_activations(data)
     c = data["c"]
-    np.testing.assert_array_equal(drawn(figure, data, "inner"), np.tanh(c.sel(memory="inner"))[:, :7])
-    np.testing.assert_array_equal(drawn(figure, data, "outer"), c.sel(memory="outer")[:, :7])
+    np.testing.assert_array_equal(drawn(figure, "inner"), np.tanh(c.sel(memory="inner"))[:, :7])
+    np.testing.assert_array_equal(drawn(figure, "outer"), c.sel(memory="outer")[:, :7])
     assert list(dict.fromkeys(figures.data(figure)["memory"])) == ["inner", "outer"]  # left, right
 
 
@@ -46,7 +46,7 @@ def test_the_switch_treats_all_memories_alike(trace):
     for values, function in (("tanh", np.tanh), ("raw", np.asarray)):
         figure = figures.cell_activations(data, values=values)
         for memory in ("inner", "outer"):
-            np.testing.assert_array_equal(drawn(figure, data, memory), function(data["c"].sel(memory=memory))[:, :7])
+            np.testing.assert_array_equal(drawn(figure, memory), function(data["c"].sel(memory=memory))[:, :7])
 
 
 def test_every_character_stands_under_its_cells(trace):

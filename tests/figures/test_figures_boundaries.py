@@ -97,7 +97,7 @@ def test_any_sequence_is_drawn_at_any_width_in_letters_that_can_be_read(found, d
 def test_a_row_without_room_is_refused(found):
     with pytest.raises(UsageError, match=r"0\.2 inches"):
         figures.hidden_norms(found(), width=0.2)
-    assert figures.boundary_rows(found(boundary="soft")).axes
+    assert figures.boundary_rows(found(boundary="soft")).axes[0].collections[0].get_cmap().name == "gray"
 
 
 @pytest.mark.slow
@@ -110,16 +110,11 @@ def test_the_architectures_boundaries_are_drawn_as_given():
     assert squares[half + 1 :: 2] == FOUND[1]
 
 
-@pytest.fixture
-def written(found):
-    result = found(None)
+def test_a_new_colour_begins_behind_every_boundary_and_no_stroke_crosses_a_lifted_pen(found):
     path = np.cumsum(np.random.default_rng(1).integers(-3, 9, (200, 2)), 0)
     lifted = np.zeros(200, int)
     lifted[[20, 80, 199]] = 1
-    return result.assign(x=("time", path[:, 0]), y=("time", path[:, 1]), lifted=("time", lifted))
-
-
-def test_a_new_colour_begins_behind_every_boundary_and_no_stroke_crosses_a_lifted_pen(written):
+    written = found(None).assign(x=("time", path[:, 0]), y=("time", path[:, 1]), lifted=("time", lifted))
     figure = figures.handwriting_segments(written)
     by_pen, by_z = (panel.collections[0] for panel in figure.axes)
     assert len(by_pen.get_segments()) == 199 - 2

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from PIL import Image
+from test_connectivity import measured
 
 from nlstm_lab import figures, paths
 from nlstm_lab.errors import LabError, UsageError
@@ -205,14 +206,8 @@ def boundaries():
 
 
 def connectivity():
-    lag = np.subtract.outer(np.arange(len(TEXT)), np.arange(len(TEXT)))
-    data = {
-        "connectivity": (("time", "source"), np.where(lag >= 0, 11 * 0.7 ** np.maximum(lag, 0), 0)),
-        "prediction": (("time", "rank"), np.tile(np.array(["be", "to", "or"], dtype=object), (len(TEXT), 1))),
-        "probability": (("time", "rank"), np.tile([0.505, 0.2, 0.1], (len(TEXT), 1))),  # on the edge of two percents
-    }
-    along = {"symbol": list(TEXT), "target": ["be"] * len(TEXT), "window": np.zeros(len(TEXT), int)}
-    return xr.Dataset(data, {name: ("time", value) for name, value in along.items()})
+    found = measured(11.0, TEXT)
+    return found.assign(probability=found["probability"] + 0.005)  # on the edge of two percents
 
 
 FIGURES = {

@@ -73,7 +73,7 @@ def test_every_unit_has_a_look_and_so_has_one_of_ones_own(own_units):
     assert style.in_order(["my_unit", "nlstm", "lstm"]) == ["lstm", "nlstm", "my_unit"]
 
 
-def test_an_author_overrides_the_style_in_one_line(trace):
+def test_an_author_overrides_the_style_in_one_line():
     figures.override({"font.size": 17})
     try:
         with style.context():

@@ -13,8 +13,6 @@ from nlstm_lab.models import Interface, ModelConfig
 from nlstm_lab.models.parts import PaddedEmbedding
 
 ABC = Vocabulary(tuple(" abc."))
-
-
 SHARES = torch.tensor([0.5, 0.2, 0.15, 0.1, 0.05])
 ENDS = Interface(Symbols(5), Symbols(5), ABC, log_frequencies=SHARES.log)
 FIFTY = Interface(Symbols(50), Symbols(50))
@@ -42,7 +40,7 @@ def test_the_matrix_of_the_readout_starts_in_orthogonal_tiles_as_configured(hidd
     torch.testing.assert_close(tiles @ tiles.mT, torch.eye(side).expand_as(tiles), atol=1e-5, rtol=0)
     assert len({tile.sum().item() for tile in tiles}) == len(tiles)  # each drawn by itself
     assert weight.std().item() == pytest.approx(side**-0.5, rel=0.01)  # .141 for tiles of 50, where Glorot's is .055
-    with pytest.raises(ValueError, match="orthogonal_tiles needs sides with a common divisor, not 50 x 21"):
+    with pytest.raises(ValueError, match=r"orthogonal_tiles.*50 x 21"):
         built("lstm", 21, ends=FIFTY, output_weight="orthogonal_tiles")
 
 
@@ -86,9 +84,9 @@ def test_a_learned_initial_state_is_read_from_trained_and_saved(unit, layers):
 
 
 def test_an_initial_state_that_cannot_be_learned_is_refused():
-    with pytest.raises(ValueError, match="initial state of a HMLSTMCell cannot be learned: leave it at zero"):
+    with pytest.raises(ValueError, match=r"initial state.*HMLSTMCell"):
         built("hmlstm", 4, 2, initial_state="learned")
-    with pytest.raises(UsageError, match="initial_state must be zero or learned, not 'drawn'"):
+    with pytest.raises(UsageError, match=r"initial_state.*'drawn'"):
         ModelConfig("lstm", 4, initial_state="drawn")
     learned = built("lstm", 4, initial_state="learned")
     with pytest.raises(ValueError, match=r"torch\.nn learns none"):

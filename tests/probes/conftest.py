@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from nlstm_lab.cells import LSTM, NestedLSTM
+from nlstm_lab.cells import NestedLSTM
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.models import Network
 
@@ -31,8 +31,3 @@ def network():
 def text():
     generator = torch.Generator().manual_seed(3)
     return ALPHABET.decode(torch.randint(len(ALPHABET), (400,), generator=generator))
-
-
-@pytest.fixture(params=[LSTM, NestedLSTM])
-def kind(request):
-    return request.param

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import nlstm_lab as lab
-from nlstm_lab import paths, probes
+from nlstm_lab import probes
 from nlstm_lab.datasets import Sequences
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.datasets.words import ALPHABET, Autocomplete
@@ -14,14 +14,14 @@ from nlstm_lab.probes import lags
 
 WORDS = ("<eos>", "<unknown>", "the", "study", "grammar")
 TEXTS = [" the study of the grammar of study", " grammar the grammar and the study"]
+SHORTEST = min(map(len, TEXTS))
 SEQUENCES = Sequences(Autocomplete("text8"), "test", 2)
 
 
 @pytest.fixture
-def network(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "probes", lambda: tmp_path)
+def network(probes_folder, monkeypatch):
     monkeypatch.setattr(Sequences, "read", lambda self: TEXTS)
-    monkeypatch.setattr(lags, "DISTANCE", 20)
+    monkeypatch.setattr(lags, "DISTANCE", SHORTEST)
     symbols = Vocabulary((*Autocomplete.special, *ALPHABET))
     ends = Interface(Symbols(len(symbols), padded=True), Symbols(len(WORDS), names=WORDS), symbols)
     return build(ModelConfig("gru", 6, embedding_size=6), ends, seed=0).eval()
@@ -44,10 +44,13 @@ def test_a_study_is_measured_once(study, network, monkeypatch):
 def test_gradients_are_those_of_the_network_and_of_one_drawn_anew(network):
     frame = probes.gradients(network, SEQUENCES)
     assert set(frame["condition"]) == {"as initialized", "trained"}
-    assert frame["lag"].max() == 19
+    assert frame["lag"].max() == SHORTEST - 1
     assert set(frame["where"]) == {"input", "layer 1"}
     trained, fresh = (frame.loc[frame["condition"] == name, "value"] for name in ("trained", "as initialized"))
     assert not np.allclose(trained, fresh)
+    codes = torch.stack([network.vocabulary.encode(text[:SHORTEST]) for text in TEXTS], 1)
+    each = lags.gradient_by_distance(network.recurrent, network.embedding(codes).detach())
+    np.testing.assert_allclose(trained, each.groupby(["where", "lag"], sort=False)["value"].mean(), rtol=1e-6)
 
 
 def test_the_published_numbers_are_those_of_the_protocols():

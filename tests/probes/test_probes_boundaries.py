@@ -29,10 +29,7 @@ COPY, UPDATE, FLUSH = (OPERATIONS.index(name) for name in ("COPY", "UPDATE", "FL
 
 @pytest.fixture
 def hierarchical(network):
-    def make(**flags):
-        return network(HMLSTM, num_layers=3, scale=2.5, **flags)
-
-    return make
+    return lambda **flags: network(HMLSTM, num_layers=3, scale=2.5, **flags)
 
 
 def test_operations_follow_from_the_boundaries_by_equation_2(hierarchical, text):
@@ -57,7 +54,9 @@ def test_operations_follow_from_the_boundaries_by_equation_2(hierarchical, text)
 
 
 def test_where_a_layer_copies_its_norm_does_not_move(hierarchical, text):
-    found = probes.boundaries(hierarchical(), text)
+    model = hierarchical()
+    found = probes.boundaries(model, text)
+    np.testing.assert_allclose(found.norm, np.linalg.norm(probes.trace(model, text).h, axis=-1), rtol=1e-5)
     moved = np.abs(np.diff(found.norm.values, axis=0))
     copies = found.operation.values[1:] == COPY
     assert copies.any()
@@ -175,29 +174,26 @@ def first(monkeypatch):
     return of_the_first_layer
 
 
-def by_kind(table, column="kl"):
-    return {kind: part.set_index("distance")[column] for kind, part in table.groupby("kind")}
-
-
 @pytest.mark.slow
 def test_a_turned_boundary_costs_what_the_next_predictions_lose(hierarchical, text, first):
     model = hierarchical()
-    result = first(model, text, moments=1, distance=4, layers=2)
+    result = first(model, text, moments=2, distance=4, layers=2)
     codes, z = model.vocabulary.encode(text), probes.boundaries(model, text).z.values
     for k, (kind, was) in itertools.product((0, 1), (("withheld", 1), ("forced", 0))):
-        t = int(np.flatnonzero(z[:, k] == was)[0]) + 1
-        read, following = codes[t : t + 4, None], codes[t + 1 : t + 5]
-        with torch.no_grad():
-            h, c, left = model.recurrent(codes[:t, None])[1]
-            turned = left.clone()
-            turned[k] = 1 - left[k]
-            intact, lost = (
-                F.cross_entropy(model(read, (h, c, each))[0][:, 0], following, reduction="none")
-                for each in (left, turned)
-            )
-        np.testing.assert_allclose(
-            by_kind(result[result["layer"] == k + 1], "loss_increase")[kind], lost - intact, atol=1e-5
-        )
+        possible, more = np.flatnonzero(z[:-5, k] == was) + 1, {"kl": [], "loss_increase": []}
+        for t in possible[[0, -1]].tolist():
+            read, following = codes[t : t + 4, None], codes[t + 1 : t + 5]
+            with torch.no_grad():
+                h, c, left = model.recurrent(codes[:t, None])[1]
+                turned = left.clone()
+                turned[k] = 1 - left[k]
+                both = [model(read, (h, c, each))[0][:, 0].log_softmax(-1) for each in (left, turned)]
+            intact, lost = (F.nll_loss(log_p, following, reduction="none") for log_p in both)
+            more["loss_increase"].append(lost - intact)
+            more["kl"].append(F.kl_div(*both[::-1], log_target=True, reduction="none").sum(-1))
+        found = result[(result["layer"] == k + 1) & (result["kind"] == kind)].sort_values("distance")
+        for column, values in more.items():
+            np.testing.assert_allclose(found[column], torch.stack(values).mean(0), atol=1e-5)
 
 
 @pytest.mark.slow

@@ -14,12 +14,7 @@ from nlstm_lab.targets.verdicts import CLAIMS, TABLE
 
 NAME = "inner_slower_than_outer"
 SLOWER = Compared(Interval(1.0, 0.5, 1.5), 3, "holds", 2.0)
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("probes_folder")
 
 
 def record_every_other(first, ready):
@@ -31,14 +26,14 @@ def record_every_other(first, ready):
 
 
 @pytest.mark.slow
-def test_two_notebooks_that_record_at_once_lose_nothing(folder):
+def test_two_notebooks_that_record_at_once_lose_nothing(probes_folder):
     ready = server.Barrier(2)
     both = [started(record_every_other, k, ready) for k in range(2)]
     for process in both:
         process.join()
         assert process.exitcode == 0
     assert len(measured_claims()) == 40
-    assert {path.name for path in folder.iterdir()} == {"claims.csv", ".claims.csv.lock"}
+    assert {path.name for path in probes_folder.iterdir()} == {"claims.csv", ".claims.csv.lock"}
 
 
 @pytest.mark.parametrize(
@@ -48,12 +43,12 @@ def test_two_notebooks_that_record_at_once_lose_nothing(folder):
         ("inner_slower_then_outer", "small", "inner_slower_then_outer.*inner_slower_than_outer"),
     ],
 )
-def test_what_no_verdict_could_read_is_not_recorded(folder, claim, scale, said):
+def test_what_no_verdict_could_read_is_not_recorded(probes_folder, claim, scale, said):
     record_claims("nested_lstm", "small", {NAME: SLOWER})
-    before = (folder / "claims.csv").read_bytes()
+    before = (probes_folder / "claims.csv").read_bytes()
     with pytest.raises(UsageError, match=said):
         record_claims("nested_lstm", scale, {claim: SLOWER})
-    assert (folder / "claims.csv").read_bytes() == before
+    assert (probes_folder / "claims.csv").read_bytes() == before
 
 
 def test_an_entry_is_replaced_and_others_stay():

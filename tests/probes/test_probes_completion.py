@@ -1,5 +1,8 @@
 """Autocomplete: the softmax's own words, the same however they are typed, each character read once."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -7,9 +10,11 @@ from torch import nn
 from nlstm_lab import probes
 from nlstm_lab.cells import HMLSTM, NestedLSTM
 from nlstm_lab.datasets.base import Vocabulary
+from nlstm_lab.datasets.items import Handwriting
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import MixtureDensity, Network
 from nlstm_lab.probes import Completer, continued, reading
+from nlstm_lab.probes.writing import pen
 
 ALPHABET = Vocabulary(tuple(" abcdefg"))
 WORDS = ("<eos>", "<unknown>", "bad", "cafe", "dad", "face")
@@ -142,6 +147,13 @@ def test_writing_is_reproducible_and_starts_from_nothing(writer):
 def test_a_colder_network_strays_less(writer):
     spread = [probes.write(writer, 60, temperature)[1:, :2].std() for temperature in (0.1, 1.0, 4.0)]
     assert spread[0] < spread[1] < spread[2]
+
+
+def test_a_pen_goes_where_its_offsets_say(probes_folder, monkeypatch):
+    task = SimpleNamespace(mean=np.array([1.0, -1.0]), deviation=np.array([2.0, 3.0]))
+    monkeypatch.setattr(Handwriting, "load", lambda self: task)
+    found = pen(torch.tensor([[0.0, 0.0, 0.0], [1.0, 2.0, 1.0], [-2.0, 1.0, 1.0]]))  # +1 -1, +3 +5, -3 +2
+    assert np.stack([found[name] for name in ("x", "y", "lifted")]).tolist() == [[0, 3, 0], [0, 5, 7], [0, 1, 1]]
 
 
 def test_one_point_and_no_warmth_are_refused(writer):

@@ -53,6 +53,7 @@ def test_accuracy_is_counted_by_characters_known():
     assert accuracy(2, 1).accuracy_pct == pytest.approx(100 * 4 / 5)
     assert accuracy(3, 1).accuracy_pct == pytest.approx(100)
     assert accuracy(3, 4)["all"] == 1
+    assert context_accuracy(network(TABLE), [" ab", " abcdef"])["known"].max() == 2  # of no other word anything counts
 
 
 def test_it_does_not_hang_on_what_is_read_beside():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from nlstm_lab.probes.decoding import _r_squared, decode, labels
+from nlstm_lab.probes.decoding import decode, labels
 
 SENTENCE = 'the man (who "walked 7 miles") is slowly going home. '
 
@@ -68,14 +68,10 @@ def test_a_planted_signal_is_decoded_where_it_was_planted(planted):
     assert result.control["word_class", "inner"] == pytest.approx(result.chance["word_class", "inner"], abs=0.06)
 
 
-def hidden(text, h):
-    """A trace of hidden states [T, unit]."""
-    data = {"h": (("time", "layer", "unit"), h[:, None])}
-    return xr.Dataset(data, {"layer": [1], "symbol": ("time", list(text))})
-
-
 def score(text, h, label):
-    return decode(hidden(text, h), text, (label,)).score.item()
+    """Of hidden states [T, unit]."""
+    trace = xr.Dataset({"h": (("time", "layer", "unit"), h[:, None])}, {"layer": [1], "symbol": ("time", list(text))})
+    return decode(trace, text, (label,)).score.item()
 
 
 @pytest.mark.slow
@@ -128,5 +124,3 @@ def test_the_control_is_of_shifted_labels_and_rows_are_aligned():
     row = decode(trace, text, ("since_space",)).iloc[0]
     assert row["score"] > 0.99
     assert abs(row["control"]) < 0.1
-    x = np.hstack([random.standard_normal((500, 3)), np.ones((500, 1))])
-    assert _r_squared(x, x @ [1.0, -2.0, 0.5, 3.0], 400) > 0.99

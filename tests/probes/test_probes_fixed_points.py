@@ -71,8 +71,10 @@ def test_a_counter_never_rests_under_drive():
     found = fixed_points(one_cell(2 * OPEN, from_input=1.0), "a" * 8, constant="a", starts=2)
     assert set(found.kind.values) == {"moving"}
     np.testing.assert_allclose(found.speed, np.tanh(1.0), rtol=0.05)
-    slow = fixed_points(one_cell(2 * OPEN, from_input=1.0), "a" * 8, constant=torch.tensor([[0, 0.01]]), starts=2)
-    assert set(slow.kind.values) == {"slow"}  # 0.01 a step, a seventy-sixth of the text's
+    for drive, kind in ((0.01, "slow"), (0.045, "moving")):  # so much a step; the text's are 0.76
+        given = torch.tensor([[0, drive]])
+        found = fixed_points(one_cell(2 * OPEN, from_input=1.0), "a" * 8, constant=given, starts=2)
+        assert set(found.kind.values) == {kind}
     assert float(found.timescale[0, 0]) > 1e6
 
 

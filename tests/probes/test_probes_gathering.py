@@ -16,7 +16,7 @@ from nlstm_lab.statistics import t_interval
 def run(seed=0, cell_type="nlstm", layers=1, start="zero", best=1):
     model = SimpleNamespace(cell_type=cell_type, num_layers=layers, output_bias=start)
     rows = [
-        (0, 10, "early", 0.5, 0.25), (1, 50, "valid", 0.75, 0.125), (2, 100, "valid", 0.0, 0.0)
+        (0, 10, "early", 0.5, 0.25), (1, 30, "valid", 0.75, 0.125), (2, 100, "valid", 0.0, 0.0)
     ]  # fmt: skip
     history = pd.DataFrame(
         [(epoch, update, split, "blocks", f"{life}_share/inner", value + seed / 100)
@@ -33,7 +33,7 @@ def test_dead_shares_are_those_of_the_best_epoch_or_of_an_early_update():
     assert set(history["model"]) == {"nlstm", "stacked_lstm"}
     after = dead_shares(history)
     assert after[["model", "seed", "update"]].values.tolist() == [
-        ["nlstm", 0, 50], ["nlstm", 1, 50], ["stacked_lstm", 0, 50]
+        ["nlstm", 0, 30], ["nlstm", 1, 30], ["stacked_lstm", 0, 30]
     ]  # fmt: skip
     assert after["dead"].tolist() == pytest.approx([0.875, 0.895, 0.875])
     early = dead_shares(histories({"ours": [run(3)]}), updates=(10, 30))

@@ -31,6 +31,7 @@ def given(values, text):
 
 
 TEXT = " of it"
+MODEL = build(ModelConfig("gru", 6), Interface(Symbols(5), Symbols(5), Vocabulary(tuple(" fiot"))), seed=0)
 
 
 def positions(data):
@@ -107,27 +108,24 @@ def test_a_bootstrap_knows_of_lags_that_only_long_texts_reach(lags_of):
     assert found.loc[2:, "low"].isna().all()
 
 
-def test_every_text_is_measured():
-    alphabet = Vocabulary(tuple(" fiot"))
-    model = build(ModelConfig("gru", 6), Interface(Symbols(5), Symbols(5), alphabet), seed=0)
+def test_every_text_is_measured(monkeypatch):
+    monkeypatch.setattr(lags, "LAGS", 5)
     texts = [" of it", " to it of"]
-    frame = connectivity_lags(model, texts, places=99)
-    each = pd.concat([measure(shares(connectivity(model, text))) for text in texts])
+    frame = connectivity_lags(MODEL, texts, places=99)
+    each = pd.concat([measure(shares(connectivity(MODEL, text))) for text in texts])
     expected = each.groupby(lags.KEYS, dropna=False, sort=False)["value"].agg(["mean", "size"])
     np.testing.assert_allclose(frame["value"], expected["mean"], rtol=1e-4)
     assert frame["texts"].tolist() == expected["size"].tolist()
-    assert set(frame["lag"].dropna()) == set(range(8))
+    assert set(frame["lag"].dropna()) == set(range(6))
 
 
 @pytest.mark.slow
 def test_some_positions_stand_for_all():
     """Asked at every position it is the whole mean; asked at some, it is right on average."""
-    alphabet = Vocabulary(tuple(" fiot"))
-    model = build(ModelConfig("gru", 6), Interface(Symbols(5), Symbols(5), alphabet), seed=0)
     texts = [" of it to it of"] * 60
-    ways = (connectivity_lags(model, texts, places=places).query("quantity == 'mean_lag'") for places in (99, 4))
+    ways = (connectivity_lags(MODEL, texts, places=places).query("quantity == 'mean_lag'") for places in (99, 4))
     whole, some = (frame.set_index("where") for frame in ways)
-    exact = measure(shares(connectivity(model, texts[0]))).query("quantity == 'mean_lag'").set_index("where")
+    exact = measure(shares(connectivity(MODEL, texts[0]))).query("quantity == 'mean_lag'").set_index("where")
     np.testing.assert_allclose(whole["value"], exact.loc[whole.index, "value"], rtol=1e-4)
     for where in ("all", "word start"):
         interval = some.loc[where, "high"] - some.loc[where, "low"]  # four standard errors, nearly

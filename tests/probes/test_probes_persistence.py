@@ -33,8 +33,8 @@ def test_it_is_numpys_product_and_the_parts_sum_to_the_state(network, text, kind
 
 
 def test_units_share_out_a_logit(network, text):
-    model = network(scale=2.0)
-    found = retention(trace(model, text[:30]), "inner", [4, -1], model=model, target="d")
+    model = network(scale=2.0, num_layers=2)
+    found = retention(trace(model, text[:30]), "layer 2 inner", [4, -1], model=model, target="d")
     logits = run(model, text[:30]).logits[:, 4]
     bias = model.readout.bias[4].item()
     np.testing.assert_allclose(found.logit.sum("unit") + bias, logits[[4, 29]], atol=1e-5)

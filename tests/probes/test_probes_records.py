@@ -8,22 +8,15 @@ import pandas as pd
 import pytest
 import torch
 
-from nlstm_lab import paths
 from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.probes.records import digest, ensure
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "probes", lambda: tmp_path)
-    return tmp_path
-
-
+pytestmark = pytest.mark.usefixtures("probes_folder")
 VALUES = {"memory": ["outer", "inner"], "timescale": [1 / 3, np.nan], "reason": ["", "latched"]}
 FRAME = pd.DataFrame(VALUES, index=[7, 9])
 
 
-def test_it_is_measured_once_and_the_same_both_times(network, text, folder):
+def test_it_is_measured_once_and_the_same_both_times(network, text, probes_folder):
     measure = Mock(return_value=FRAME)
     first = ensure("timescales", measure, weights=network(), text=text, skip=100)
     second = ensure("timescales", measure, weights=network(), text=text, skip=100)
@@ -32,7 +25,7 @@ def test_it_is_measured_once_and_the_same_both_times(network, text, folder):
     assert first.timescale[0] == pytest.approx(1 / 3, rel=1e-6)
     assert np.isnan(first.timescale[1])
     assert first.reason.tolist() == ["", "latched"]
-    (record,) = folder.iterdir()
+    (record,) = probes_folder.iterdir()
     assert gzip.decompress(record.read_bytes()).decode().splitlines()[1] == "memory,timescale,reason"
 
 
@@ -55,22 +48,22 @@ def test_weights_are_known_by_every_value(network):
     assert digest(model.half()) != digest(model.float())
 
 
-def test_nothing_is_recorded_of_a_measurement_that_failed(folder):
+def test_nothing_is_recorded_of_a_measurement_that_failed(probes_folder):
     def fail():
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
         ensure("timescales", fail, seed=0)
-    assert not list(folder.iterdir())
+    assert not list(probes_folder.iterdir())
 
 
-def test_bad_requests_and_files_are_refused_in_a_sentence(folder):
+def test_bad_requests_and_files_are_refused_in_a_sentence(probes_folder):
     with pytest.raises(UsageError):
         ensure("../escape", Mock(return_value=FRAME))
     with pytest.raises(UsageError, match="model"):
         ensure("timescales", Mock(return_value=FRAME), model=object())
     ensure("timescales", Mock(return_value=FRAME), seed=0)
-    (record,) = folder.iterdir()
+    (record,) = probes_folder.iterdir()
     for damaged in (b"a,b\n1,2\n", gzip.compress(b"a,b\n1,2\n"), record.read_bytes()[:-9]):
         record.write_bytes(damaged)
         with pytest.raises(DamagedFile, match="timescales"):

@@ -1,5 +1,7 @@
 """Edits do what the equations say, wherever they are made, and an identity edit changes nothing."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -120,14 +122,10 @@ def test_gradients_flow_through_edits(network, text):
     for unit in (0, 5):
         ends = []
         for size in (1e-5, -1e-5):
-            nudge = put_more(torch.eye(8, dtype=torch.float64)[unit] * size)
+            nudge = partial(torch.add, torch.eye(8, dtype=torch.float64)[unit] * size)
             ends.append(float(run(model, text, edits={("inner before", 4): nudge}).logits[-1, 3]))
         assert float(gradient[unit]) == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-5, abs=1e-9)
     assert not run(model, text, edits=edits).logits.requires_grad
-
-
-def put_more(more):
-    return lambda values: values + more
 
 
 def test_texts_side_by_side_are_read_as_each_alone(any_network, text):
@@ -159,6 +157,10 @@ def test_a_labelled_array_is_put_where_its_coordinates_say(network, text):
     swapped = run(model, text[:30], everything)
     follows = run(model, text[50:70] + text[20:30])
     torch.testing.assert_close(swapped.logits[20:], follows.logits[20:])
+    stack = network(GRU, num_layers=2)
+    donor_h = run(stack, text[50:80]).trace.h
+    put_in = run(stack, text[:30], [(("layer 2 h", 12), put(donor_h))]).trace.h
+    np.testing.assert_array_equal(put_in.sel(layer=2)[12], donor_h.sel(layer=2)[12])
     for array, said in ((donor.c.isel(time=slice(3)), "time"), (donor.c.isel(unit=slice(3)), "fit")):
         with pytest.raises(UsageError, match=said):
             run(model, text[:30], [("inner", put(array))])

@@ -23,6 +23,7 @@ def test_the_bootstrap_of_a_mean_is_as_wide_as_theory_says():
     x = np.random.default_rng(0).standard_normal(400)
     result = bootstrap(x, resamples=4000)
     assert result.high - result.low == pytest.approx(2 * 1.96 * x.std() / 20, rel=0.07)
+    assert result.mean == pytest.approx(x.mean())
     assert bootstrap(x) == bootstrap(x)  # the same draw each time
     assert np.isnan(bootstrap([1.0, 2.0]).low)
     assert np.isnan(bootstrap([]).mean)
@@ -55,9 +56,9 @@ def test_two_networks_are_compared_as_welch_does():
 
 def test_the_p_value_is_that_of_the_interval_and_its_bound():
     sample = [0.8, 0.9, 0.95, 0.85]
-    result = t_interval(sample)
+    result = compare(dict(enumerate(sample)), dict.fromkeys(range(4), 0.0), paired=True)
     for bound in (0.0, 0.5, 0.9):
-        assert p_value(result, 3, bound) == pytest.approx(stats.ttest_1samp(sample, bound).pvalue)
+        assert p_value(result.difference, result.df, bound) == pytest.approx(stats.ttest_1samp(sample, bound).pvalue)
     assert np.isnan(p_value(t_interval([1.0, 2.0]), np.nan))
 
 
@@ -78,4 +79,5 @@ def test_a_claim_about_several_rivals_is_decided_by_the_one_that_is_least_far_be
 
 
 def test_a_seed_without_a_number_leaves_the_comparison_unmeasured():
-    assert compare({0: 1.0, 1: 1.0, 2: np.nan}, {0: 0.0, 1: 0.0, 2: 0.0}).ordering == "not measured"
+    assert compare({0: 1.0, 1: 1.0, 2: np.nan}, {0: 0.0, 1: 0.0, 2: 0.0}).row()["verdict"] == "not measured"
+    assert compare({0: 1.0, 1: 1.0}, {0: 0.0, 1: 0.0, 2: 0.0}).row()["verdict"] == "too few seeds"

@@ -6,24 +6,23 @@ import numpy as np
 import pytest
 import torch
 
-from nlstm_lab import models, paths, probes
-from nlstm_lab.datasets import Excerpt
+from nlstm_lab import models, probes
+from nlstm_lab.cells import HMLSTM
+from nlstm_lab.datasets import Excerpt, Lines
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig
 from nlstm_lab.probes import boundary_scores as recorded
 from nlstm_lab.probes import decoding as contents
-from nlstm_lab.probes import interventions as interventions
-from nlstm_lab.probes import shuffled, untrained
+from nlstm_lab.probes import interventions, shuffled, untrained
 from nlstm_lab.probes.decoding import VARYING
 
 ABC = Vocabulary(tuple(" abc."))
 
 
 @pytest.fixture
-def study(tmp_path, monkeypatch):
+def study(probes_folder, monkeypatch):
     """A network, and a text of a corpus that is not needed."""
-    monkeypatch.setattr(paths, "probes", lambda: tmp_path)
     for name, value in (("BURN_IN", 50), ("MOMENTS", 4), ("DISTANCE", 10)):
         monkeypatch.setattr(interventions, name, value)
     for module, name, value in ((contents, "MOMENTS", 4), (recorded, "PIECE", 70)):
@@ -51,7 +50,8 @@ def study(tmp_path, monkeypatch):
 def test_timescales_are_those_of_the_condition(study, how, reads):
     model, excerpt, text = study
     result = probes.timescales(model, excerpt, burn_in=50, seed=3, **how).query("value == 'tanh'")
-    expected = probes.state_timescales(probes.trace(*reads(model, text)), burn_in=50).query("value == 'tanh'")
+    behind = probes.trace(*reads(model, text)).isel(time=slice(50, None))
+    expected = probes.state_timescales(behind).query("value == 'tanh'")
     np.testing.assert_allclose(result["timescale"], expected["timescale"], rtol=1e-5)
     assert expected["timescale"].notna().any()
 
@@ -79,6 +79,17 @@ def test_pieces_are_judged_against_their_own_truth(study):
         "truth == 'spaces' and within == '0' and detector == 'network'"
     )
     assert measured["f1"].tolist() == [1.0]
+    assert recorded.update_costs(model, excerpt)["steps"].tolist() == [900, 900]  # of all pieces
+
+
+def test_lines_are_judged_by_the_lifted_pen(study, monkeypatch):
+    lines = [torch.cat([torch.randn(n, 2), torch.rand(n, 1).round()], 1) for n in (30, 20)]
+    monkeypatch.setattr(Lines, "read", lambda self: lines)
+    density = models.MixtureDensity(2)
+    model = models.Network(HMLSTM(3, 4, 2), torch.nn.Linear(4, density.size), density=density)
+    found = probes.segment_scores(model, Lines("valid", 2))
+    assert found["base"].tolist() == pytest.approx([float(torch.cat(lines)[:, 2].mean())] * len(found))
+    assert found.groupby("within").size().to_dict() == dict.fromkeys(("0", "±1"), 4)  # the network and its rivals
 
 
 @pytest.mark.slow

@@ -35,10 +35,6 @@ def made_up(**states):
     return xr.Dataset({k: (dims, v) for k, v in data.items()}, coords, {"model": "made up", "depth": len(names)})
 
 
-def counter(units):
-    return np.arange(1.0, T + 1)[:, None].repeat(units, 1)
-
-
 def test_inner_slower_than_outer_is_detected():
     trace = made_up(outer=0.3 * signals((5,) * 20, T), inner=0.3 * signals((50,) * 20, T, seed=1))
     frame = state_timescales(trace)
@@ -51,7 +47,8 @@ def test_inner_slower_than_outer_is_detected():
 
 @pytest.mark.slow
 def test_counters_get_no_timescale_and_are_counted_as_dead():
-    mixed = np.concatenate([signals((10,) * 6, T), counter(14)], 1)
+    counters = np.arange(1.0, T + 1)[:, None].repeat(14, 1)
+    mixed = np.concatenate([signals((10,) * 6, T), counters], 1)
     trace = made_up(outer=signals((5,) * 20, T), inner=mixed)
     frame = state_timescales(trace)
     inner = frame[(frame.memory == "inner") & (frame.unit >= 6)]

@@ -54,6 +54,7 @@ def test_states_obey_the_equations_of_the_units(network, text, kind, flags, name
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", [LSTM, NestedLSTM])
 def test_a_trace_predicts_what_the_network_predicts(network, text, kind):
     model = network(kind, num_layers=2)
     with torch.no_grad():

@@ -37,6 +37,9 @@ def test_labels_places_and_histograms_of_known_units(known):
     assert table["label"][[0, 2]].tolist() == ["space", "vowel"]
     assert table["effect"][0] > 10 > 0 > -10 > table["effect"][2]
     assert abs(table["effect"][1]) < 0.01
+    fresh = measure.values_of(probes.trace(probes.untrained(known), TEXT))["cell"][30:]
+    spaces = measure.unit_labels(TEXT)["space"][30:]
+    assert table["untrained"][0] == pytest.approx(np.quantile(np.abs(measure.contrast(fresh, spaces)), 0.95))
     assert table["shuffled"][0] == pytest.approx(table["effect"][0], rel=0.2)  # it reads the character alone
     places = [int(place) for place in table["places"][0].split()]
     highest, lowest = places[: measure.PASSAGES], places[measure.PASSAGES :]
@@ -61,8 +64,7 @@ def test_units_of_vectors_have_places_and_no_labels(known):
 
 
 @pytest.mark.slow
-def test_a_network_is_its_own_counterpart_in_another_order(known, tmp_path, monkeypatch):
-    monkeypatch.setenv("NLSTM_LAB_PROBES", str(tmp_path))
+def test_a_network_is_its_own_counterpart_in_another_order(known, probes_folder):
     shuffled = lab.probes.untrained(known)
     shuffled.load_state_dict(known.state_dict())
     order = [2, 1, 0]
@@ -92,8 +94,8 @@ def test_passages_have_text_and_ties_are_spread_and_counted(network):
     values = np.tanh(probes.trace(model, text).c.sel(memory="cell", unit=0)[24:-8].values)
     assert moving.value.iloc[0] == pytest.approx(values.max(), abs=2e-4)
     assert moving.value.iloc[3] == pytest.approx(values.min(), abs=2e-4)
-    for row in moving.itertuples():
-        assert text[row.place - len(row.before) :].startswith(row.before + row.symbol + row.after)
+    for at, *around in moving[["place", "before", "symbol", "after"]].itertuples(index=False):
+        assert around == [text[at - measure.BEFORE : at], text[at], text[at + 1 : at + measure.AFTER]]
     assert len(probes.free_text()) == 30_000
 
 

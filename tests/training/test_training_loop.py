@@ -3,6 +3,7 @@
 import importlib
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from nlstm_lab.training import TrainingConfig, evaluate
 LOOP = importlib.import_module("nlstm_lab.training.loop")  # what the package calls so is its function
 PRECISION = importlib.import_module("nlstm_lab.cells.fast")  # likewise
 CPU = torch.device("cpu")
+DEAD = "silent_share/inner"
 TEXTS = [np.random.default_rng(k).integers(5, size=201).astype(np.uint8) for k in range(3)]
 
 
@@ -177,6 +179,8 @@ def test_an_epochs_training_loss_is_that_of_its_own_text_with_the_state_carried(
     pieces = [slice(7 * a, 7 * b) for a, b in itertools.pairwise((0, 1, 2, 3, 5, 7, 10))]  # updates that are logged
     expected = [float(losses[piece][counted[piece]].mean()) for piece in pieces]
     assert rows(outcome, "early", "nll_nats") == pytest.approx(expected, rel=1e-9)
+    judged = [update for _, update, split, _, name, _ in outcome.history if (split, name) == ("early", DEAD)]
+    assert judged == [0, 1, 2, 3, 5, 7, 10]
     assert len(set(task.seeds)) == 3
     again = Given()
     fit(network(), TrainingConfig(3, 1e-300), again, seed=8)
@@ -293,6 +297,18 @@ def test_a_plateau_and_the_best_epoch_are_known_after_a_stop(losses, tmp_path):
     fit(network(), config, checkpoint=file)
     assert fit(network(), replace(config, epochs=2), checkpoint=file).best_epoch == 1
     assert torch.load(file, weights_only=True)["optimizer"]["param_groups"][0]["lr"] == 0.005
+
+
+@pytest.mark.slow
+def test_seconds_and_tokens_are_those_of_all_attempts(tmp_path, monkeypatch):
+    """By a clock that goes on by a second whenever it is read."""
+    ticks, file = itertools.count(), tmp_path / "checkpoint.pt"
+    monkeypatch.setattr(LOOP, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
+    first, both = (fit(network(), TrainingConfig(epochs, 0.01), checkpoint=file) for epochs in (1, 2))
+    assert both.seconds > 1.5 * first.seconds
+    read = sum(batch.inputs.numel() for batch in Given().train(torch.Generator()))
+    assert (first.tokens, both.tokens) == (read, 2 * read)
+    assert both.rate() > 1.5 * both.tokens / both.seconds  # of the updates alone
 
 
 ELSEWHERE = {"processor": "another", "threads": 4, "instructions": "AVX2", "cuda": [], "torch": "2.0"}

@@ -155,15 +155,20 @@ def test_a_long_computation_tells_how_far_it_is_and_is_cancelled():
     assert widget.computed == [1]
 
 
+def state(page):
+    """What the file of a page holds, in JSON."""
+    text = page.read_text(encoding="utf-8")
+    (held,) = re.findall(r'<script type="application/json" id="state">(.*?)</script>', text, re.DOTALL)
+    return json.loads(held, parse_constant=pytest.fail)
+
+
 def test_a_page_holds_any_text_and_fetches_nothing(tmp_path):
     widget = Doubling(4)
     widget.table_of = {"a": [float("nan"), 1.0], "b": float("-inf")}  # JSON has none of these
-    page = widget.to_html(tmp_path / "page.html").read_text(encoding="utf-8")
-    stored = re.search(r'<script type="application/json" id="state">(.*?)</script>', page, re.DOTALL)
-    assert stored
-    state = json.loads(stored[1], parse_constant=pytest.fail)
+    file = widget.to_html(tmp_path / "page.html")
+    page = file.read_text(encoding="utf-8")
     of_pages = {"notice": "", "paper": {}, "_looks": {}, "table_of": {"a": [None, 1.0], "b": None}}
-    assert state == of_pages | {"number": 4, "twice": 8, "words": HOSTILE, "raw": {"base64": "AP8="}}
+    assert state(file) == of_pages | {"number": 4, "twice": 8, "words": HOSTILE, "raw": {"base64": "AP8="}}
     assert page.count("<script") == 2
     assert "default-src 'none'" in page
     fetched = re.findall(

@@ -1,12 +1,11 @@
 """BoundaryExplorer: every threshold is a reading, since z feeds back into the layers."""
 
 import copy
-import json
-import re
 
 import numpy as np
 import pytest
 import torch
+from test_widgets_base import state
 
 from nlstm_lab import cells, figures, models
 from nlstm_lab.errors import UsageError
@@ -84,8 +83,7 @@ def test_what_a_network_does_not_know_is_mapped_and_the_caret_stays_in_the_text(
 @pytest.mark.slow
 def test_a_page_has_a_reading_for_all_that_it_offers(network, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "THRESHOLDS", [0.4, 0.5])
-    page = BoundaryExplorer(network, TEXT).to_html(tmp_path / "page.html").read_text()
-    held = json.loads(re.search(r'id="state">(.*?)</script>', page, re.DOTALL)[1])
+    held = state(BoundaryExplorer(network, TEXT).to_html(tmp_path / "page.html"))
     trained, *others = held["readings"]
     assert trained == held["reading"]
     assert [each["threshold"] for each in others] == [0.4, 0.5]

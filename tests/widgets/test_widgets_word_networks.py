@@ -1,11 +1,9 @@
 """ConnectivityExplorer and AutocompleteDemo: what the browser is given, and what stays when Python is gone."""
 
-import json
-import re
-
 import numpy as np
 import pytest
 import torch
+from test_widgets_base import state
 
 import nlstm_lab as lab
 from nlstm_lab import figures
@@ -28,12 +26,6 @@ def network(name, outputs, **more):
 @pytest.fixture
 def networks():
     return {name: network(name, len(WORDS), words=WORDS) for name in ("nlstm", "gru")}
-
-
-def state(path):
-    """What a page holds."""
-    found = re.search(r'<script type="application/json" id="state">(.*?)</script>', path.read_text(), re.DOTALL)
-    return json.loads(found[1])
 
 
 @pytest.mark.slow
