@@ -177,7 +177,7 @@ class Excerpt:
     'ptb valid 0:50000'
     """
 
-    corpus: NestedLanguage | str
+    corpus: str | NestedLanguage
     split: Split
     length: int
     start: int = 0

@@ -23,9 +23,8 @@ def word_networks(units=16):
     made = {}
     for name, kind in kinds.items():
         unit, readout = kind(len(ALPHABET), units), torch.nn.Linear(units, len(WORDS))
-        with torch.no_grad():  # a trained network is driven harder than a fresh one
-            for parameter in (*unit.parameters(), readout.weight):
-                parameter *= 2.0
+        for parameter in (*unit.parameters(), readout.weight):  # a trained network is driven harder than a fresh one
+            parameter.data *= 2.0
         made[name] = models.wrap(unit, readout=readout, vocabulary=list(ALPHABET), words=WORDS, name=name)
     return made
 
@@ -34,8 +33,7 @@ def boundary_network(units=24, threshold=0.5):
     """An HM-LSTM of three layers over the same letters, which fires often."""
     torch.manual_seed(0)
     unit = cells.HMLSTM(len(ALPHABET), units, 3, threshold=threshold)
-    with torch.no_grad():
-        for parameter in unit.parameters():
-            parameter *= 2.0
+    for parameter in unit.parameters():
+        parameter.data *= 2.0
     readout = torch.nn.Linear(units, len(ALPHABET))
     return models.wrap(unit, readout=readout, vocabulary=list(ALPHABET), name="hmlstm")

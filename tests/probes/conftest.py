@@ -19,9 +19,8 @@ def network():
         unit = kind(size, hidden_size, **flags)
         embedding = nn.Embedding(size, size) if embedded else None
         model = Network(unit, nn.Linear(hidden_size, size), embedding, ALPHABET, name="small")
-        with torch.no_grad():  # a trained network is driven harder than a fresh one
-            for parameter in model.parameters():
-                parameter *= scale
+        for parameter in model.parameters():  # a trained network is driven harder than a fresh one
+            parameter.data *= scale
         return model
 
     return make

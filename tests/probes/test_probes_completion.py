@@ -25,9 +25,8 @@ def network(hidden_size=9, words=WORDS, vocabulary=ALPHABET):
     unit, size = NestedLSTM(hidden_size, hidden_size), len(vocabulary)
     names = None if words == vocabulary.symbols else words
     model = Network(unit, nn.Linear(hidden_size, len(words)), nn.Embedding(size, hidden_size), vocabulary, words=names)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter *= 2
+    for parameter in model.parameters():
+        parameter.data *= 2
     return model.double()
 
 

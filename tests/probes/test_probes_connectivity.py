@@ -34,9 +34,8 @@ def network(unit="nlstm", embedded=False, words=False, seed=0):
     ends = Interface(Symbols(len(ALPHABET)), Symbols(len(WORDS) if words else len(ALPHABET)), ALPHABET)
     model = build(config, ends, seed=seed, name="small").double().eval()
     model.words = WORDS if words else None
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter *= 2  # a trained network is driven harder than a fresh one
+    for parameter in model.parameters():
+        parameter.data *= 2  # a trained network is driven harder than a fresh one
     return model
 
 

@@ -29,9 +29,8 @@ def study(probes_folder, monkeypatch):
         monkeypatch.setattr(module, name, value)
     torch.manual_seed(0)
     model = models.build(ModelConfig("nlstm", 6), Interface(Symbols(5), Symbols(5), ABC), seed=0).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter *= 3
+    for parameter in model.parameters():
+        parameter.data *= 3
     text = "".join(np.random.default_rng(0).choice(list(" abc."), 900))
     monkeypatch.setattr(Excerpt, "read", lambda self: text)
     return model, Excerpt("ptb", "valid", len(text)), text

@@ -21,9 +21,8 @@ TEXT = "the bank of the west fell"
 def network():
     torch.manual_seed(0)
     unit = cells.HMLSTM(len(ALPHABET), 8, 3)
-    with torch.no_grad():
-        for parameter in unit.parameters():
-            parameter *= 2.0
+    for parameter in unit.parameters():
+        parameter.data *= 2.0
     return models.wrap(unit, readout=torch.nn.Linear(8, len(ALPHABET)), vocabulary=ALPHABET, name="hmlstm")
 
 
