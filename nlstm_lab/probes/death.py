@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from nlstm_lab import models, training
 from nlstm_lab.cells.base import memories
+from nlstm_lab.errors import UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.models import Interface
 from nlstm_lab.probes.records import ensure
@@ -34,7 +35,7 @@ def first_updates(
     Args:
         name: An experiment whose cell type has memory cells, or its name.
         scale: Of the experiment; None for the largest that has runs.
-        updates: After which the text is read; those beyond the end of the training are left out.
+        updates: After which the text is read; those beyond the end of the training are left out. UsageError: all are.
 
     Returns:
         One row an update: `update`; `bits`, the surprisal of each character after the first, separated by spaces;
@@ -70,6 +71,8 @@ def _watched(experiment: Experiment, text: str, seed: int, updates: Sequence[int
     config = replace(experiment.training, batches_per_reading=1)  # what an epoch ends with is not looked at
     look(0)
     training.fit(network, task, config, seed=seed, after_update=look)
+    if not rows:
+        raise UsageError(f"the training has none of the updates {list(updates)}: take some from 0, its start, on")
     return pd.DataFrame(rows)
 
 

@@ -116,9 +116,8 @@ def _slowest(move: Map, state: Tensor) -> Tensor:
     """Where |F(s) - s| is smallest near a state, by Levenberg and Marquardt's method."""
     one = torch.eye(len(state), dtype=state.dtype)
 
-    def moved(s: np.ndarray) -> np.ndarray:
-        with torch.no_grad():
-            return move(torch.from_numpy(s)[None])[0].numpy() - s
+    def moved(s: np.ndarray) -> Any:
+        return move(torch.from_numpy(s)[None])[0].detach().numpy() - s
 
     def slope(s: np.ndarray) -> np.ndarray:
         return (_jacobian(move, torch.from_numpy(s)) - one).numpy()

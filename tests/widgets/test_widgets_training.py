@@ -48,6 +48,8 @@ def test_what_is_recorded_is_the_training_of_a_run():
         lives = whole[f"lives/{memory}"][0]
         assert lives.count("l") / len(lives) == pytest.approx(shares[f"latched_share/{memory}"])
         assert lives.count("s") / len(lives) == pytest.approx(shares[f"silent_share/{memory}"])
+    with pytest.raises(UsageError, match="7"):
+        probes.first_updates(NAMES[0], TEXT, scale="smoke", updates=[7])
 
 
 def test_the_widget_holds_the_records_and_draws_the_nearest_update():
