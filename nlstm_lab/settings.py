@@ -77,6 +77,20 @@ def counted(value: Any, name: str, least: int = 1, most: float = math.inf) -> in
     return int(value)
 
 
+def counts(values: Any, name: str, least: int = 1) -> list[int]:
+    """Whole numbers from `least` on; UsageError where there is none, or anything else."""
+    if isinstance(values, str) or not isinstance(values, Iterable) or not (found := list(values)):
+        raise UsageError(f"{name} must be a list of whole numbers, at least one, not {values!r}")
+    return [counted(value, name, least) for value in found]
+
+
+def above_zero(value: Any, name: str, below: float = math.inf) -> float:
+    """A number between zero and `below`, both excluded; UsageError where it is none."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < below:
+        raise UsageError(f"{name} must be a number above 0 and below {below:g}, not {value!r}")
+    return float(value)
+
+
 def choice(value: Any, name: str, allowed: Any) -> Any:
     """One of `allowed`, a Literal or several values; UsageError where it is none."""
     if value not in (known := get_args(allowed) or tuple(allowed)):

@@ -19,7 +19,7 @@ from nlstm_lab.models.network import Network, check_network
 from nlstm_lab.probes.edits import run
 from nlstm_lab.probes.interventions import refuse_sampling
 from nlstm_lab.probes.reading import Text, called, code_of, encode, evaluating, hidden_names, symbols_of
-from nlstm_lab.settings import counted
+from nlstm_lab.settings import choice, counted
 
 Method = Literal["saliency", "input_x_gradient", "integrated_gradients", "deep_lift", "feature_ablation"]
 BY_UNIT = ("saliency", "input_x_gradient", "integrated_gradients")
@@ -76,9 +76,7 @@ def attribution(
     (15, True)
     """
     methods = get_args(Method) if memory is None else BY_UNIT
-    if method not in methods:
-        of = f" of {memory!r}" if memory is not None and method in get_args(Method) else ""
-        raise UsageError(f"method{of} must be one of {', '.join(map(repr, methods))}, not {method!r}")
+    choice(method, "method" if memory is None else f"method of {memory!r}", methods)
     points = counted(points, "points")
     check_network(model, readout=True)
     refuse_sampling(model)

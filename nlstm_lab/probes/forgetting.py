@@ -15,6 +15,7 @@ from torch import nn
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import code_of, whole
+from nlstm_lab.settings import choice
 from nlstm_lab.training.liveness import CLASSES, liveness
 
 EXACT = 1e-4  # of the largest state, by which the parts may miss it: gates are float32
@@ -93,9 +94,7 @@ def retention(
     need(trace)
     known = [str(name) for name in trace["memory"].values]
     leaking = [name for name, leaks in zip(known, trace["leaks"].values, strict=True) if leaks]
-    memory = leaking[-1] if memory is None else memory
-    if memory not in known:
-        raise UsageError(f"memory must be one of {', '.join(map(repr, leaking))}, not {memory!r}")
+    memory = leaking[-1] if memory is None else choice(memory, "memory", known)
     if memory not in leaking:
         raise UsageError(
             f"{memory!r} has no leak of its own: what it holds is computed anew at every step from the memory inside, "

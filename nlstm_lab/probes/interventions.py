@@ -6,7 +6,6 @@ divergences are in nats a prediction; distance 0 is the first prediction after t
 
 from collections.abc import Sequence
 from functools import partial
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ from nlstm_lab.probes.reading import (
     states_at,
 )
 from nlstm_lab.probes.records import read, recorded
-from nlstm_lab.settings import counted
+from nlstm_lab.settings import counted, counts
 
 KINDS = ("zero", "swap")  # as records call an ablation and a resample ablation
 MOMENTS = 100  # at which a memory is ablated
@@ -125,13 +124,11 @@ def _effects(
     ablations of `each` unit alone."""
     codes, size = encode_symbols(model, text), model.recurrent.hidden_size
     refuse_sampling(model)
-    if not hasattr(moments, "__len__") or not all(isinstance(each, Integral) for each in moments):
-        raise UsageError(f"moments must be a list of steps, not {moments!r}")
-    distance = counted(distance, "distance")
-    if len(moments) and max(moments) + distance >= len(codes):
+    moments, distance = counts(moments, "moments", 0), counted(distance, "distance")
+    if max(moments) + distance >= len(codes):
         raise UsageError(f"moments must leave {distance} + 1 symbols behind them, and the text has {len(codes)}")
     held = codes if other is None else encode(model, other, "other")
-    if len(held) < max(moments, default=0):
+    if len(held) < max(moments):
         raise UsageError(f"`other` must have at least {max(moments)} symbols, as many as are read, not {len(held)}")
     mask = torch.eye(size, device=codes.device) > 0 if each else torch.ones(1, 1, dtype=torch.bool, device=codes.device)
     found: list[tuple[np.ndarray, ...]] = []
@@ -243,9 +240,7 @@ def loss_by_context(
     True
     """
     codes = encode_symbols(model, read(text))
-    contexts, positions = [counted(k, "a context") for k in contexts], counted(positions, "positions")
-    if not contexts:
-        raise UsageError("at least one context is needed")
+    contexts, positions = counts(contexts, "contexts"), counted(positions, "positions")
     longest = max(contexts)
     if len(codes) < longest + positions:
         raise UsageError(f"these contexts and positions need {longest + positions} symbols, not {len(codes)}")

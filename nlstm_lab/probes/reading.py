@@ -21,7 +21,7 @@ from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models.network import Network, check_network
-from nlstm_lab.settings import counted
+from nlstm_lab.settings import choice, counted
 
 CHUNK = 1000  # steps that are read at once
 BURN_IN = 1000  # steps at the start that no statistics look at: a network comes from its zero state
@@ -292,9 +292,7 @@ def component(unit: Recurrent, state: Any, name: str) -> Tensor:
     if name in hidden:
         layers: Tensor = state[0] if isinstance(state, tuple) else state
         return layers[hidden.index(name)]
-    if name not in memories:
-        raise UsageError(f"memory must be one of {', '.join(map(repr, every_name(unit)))}, not {name!r}")
-    layer, depth = divmod(memories.index(name), len(memories) // unit.num_layers)
+    layer, depth = divmod(memories.index(choice(name, "memory", every_name(unit))), len(memories) // unit.num_layers)
     cells: Tensor = state[1]
     return cells[layer] if cells.dim() == 3 else cells[layer, depth]
 

@@ -20,6 +20,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.models.network import Network, check_network
 from nlstm_lab.probes.reading import CHUNK, WATCHED, Text, called, encode, predicts_symbols, reading, symbols_of
 from nlstm_lab.probes.records import ensure, read
+from nlstm_lab.settings import above_zero
 
 OPERATIONS = tuple(operation.name for operation in Operation)  # by their codes: COPY, UPDATE, FLUSH
 LAYERWISE = ("z", "z_tilde", "operation", "norm")
@@ -123,8 +124,7 @@ def described(model: Network, threshold: float | None, run: str) -> dict[str, An
     threshold and slope (None where given); UsageError as `boundaries` raises it."""
     check_network(model)
     unit, named = model.recurrent, called(model)
-    if threshold is not None and not 0 < threshold < 1:
-        raise UsageError(f"the threshold of z must lie between 0 and 1, both excluded, not at {threshold}")
+    threshold = None if threshold is None else above_zero(threshold, "the threshold of z", 1)
     if not isinstance(unit, HMLSTM | HierarchicalRNN) or unit.num_layers < 2:
         raise UsageError(f"{named} has no boundaries: choose an HM-LSTM or a hierarchical RNN of two layers at least")
     attributes = {"model": model.name, "run": run, "hidden_size": unit.hidden_size}

@@ -18,7 +18,7 @@ from nlstm_lab.models import Network
 from nlstm_lab.probes.decoding import fitted
 from nlstm_lab.probes.reading import BURN_IN, Text, Texts, encode_symbols, is_one, seen, skipped
 from nlstm_lab.probes.tracing import trace
-from nlstm_lab.settings import counted
+from nlstm_lab.settings import counts
 
 AHEAD = (0, 1, 3, 7)  # characters beyond the next
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4)  # on the squared weights of standardized units, a character
@@ -87,9 +87,9 @@ def lens(model: Network, text: Texts, *, ahead: Sequence[int] = AHEAD, burn_in: 
 def _examples(model: Network, text: Text, ahead: Sequence[int], burn_in: int) -> tuple[dict[str, Tensor], Tensor]:
     """The states along a text, [T, units] of each memory, and what follows each of them, [T, ahead]."""
     codes = encode_symbols(model, text).cpu()
-    last = len(codes) - 1 - max((counted(k, "ahead", 0) for k in ahead), default=len(codes))
+    last = len(codes) - 1 - max(counts(ahead, "ahead", 0))
     if last < 1:
-        raise UsageError("ahead must be distances, at least one, all shorter than the text")
+        raise UsageError("the distances ahead must be shorter than the text")
     traced = skipped(trace(model, codes, predictions=False).isel(time=slice(last)), burn_in)
     return _states(traced), torch.stack([codes[burn_in + 1 + k : last + 1 + k] for k in ahead], 1)
 

@@ -1,8 +1,5 @@
 """What a network writes: a text continued, and lines of handwriting (Graves 2013, section 4), drawn step by step."""
 
-import math
-from numbers import Real
-
 import numpy as np
 import pandas as pd
 import torch
@@ -18,7 +15,7 @@ from nlstm_lab.probes.edits import Edits, Plan
 from nlstm_lab.probes.reading import called, encode, reading, string, vocabulary_of
 from nlstm_lab.probes.records import ensure
 from nlstm_lab.probes.segmentation import boundaries, described, from_rows, rows_of
-from nlstm_lab.settings import check_seed, counted
+from nlstm_lab.settings import above_zero, check_seed, counted
 
 NO_SYMBOLS = (PADDING, UNKNOWN)
 LONGEST = 10_000  # points; a line of the training text has 648 on average
@@ -44,9 +41,7 @@ def continued(
     (37, True)
     """
     vocabulary = vocabulary_of(model)
-    length, seed = counted(length, "length"), check_seed(seed)
-    if not isinstance(temperature, Real) or not 0 < temperature < math.inf:
-        raise UsageError(f"temperature must be a number above 0, not {temperature!r}")
+    length, seed, temperature = counted(length, "length"), check_seed(seed), above_zero(temperature, "temperature")
     if model.words is not None:
         raise UsageError(f"{called(model)} predicts words; a text is continued by the next character")
     generator = torch.Generator().manual_seed(seed)
@@ -86,9 +81,7 @@ def write(model: Network, points: int = 600, temperature: float = 1.0, seed: int
     density = model.density
     if density is None:
         raise UsageError(f"{called(model)} does not write by hand: it has no mixture density")
-    points = counted(points, "points", 2, LONGEST)
-    if not isinstance(temperature, Real) or not 0 < temperature < math.inf:
-        raise UsageError(f"temperature must be a number above 0, not {temperature!r}")
+    points, temperature = counted(points, "points", 2, LONGEST), above_zero(temperature, "temperature")
     generator = torch.Generator().manual_seed(check_seed(seed))
     line, state = [torch.zeros(1, 1, 3)], None
     with reading(model):

@@ -19,6 +19,7 @@ from nlstm_lab.figures.style import MONO, PAGE, glyph
 from nlstm_lab.probes.edits import BEFORE
 from nlstm_lab.probes.interventions import masked, refuse_sampling
 from nlstm_lab.probes.reading import encode, hidden_names, hidden_states, memory_states, names, reading, rows, states_at
+from nlstm_lab.settings import choice
 from nlstm_lab.widgets.base import Step, clamped
 from nlstm_lab.widgets.reading import Array, Given, ReadingWidget, next_symbols, of_trace, surprise
 
@@ -77,8 +78,7 @@ class InterventionLab(ReadingWidget):
         state: dict[str, Any] = {"memory": memory or "", "kind": kind, "moment": -1 if moment is None else moment}
         state["other"] = other or OTHER * (1 + len(text) // len(OTHER))
         super().__init__(runs, text=text, unit=unit, ranking=False, **state)
-        if memory not in (None, self.memory):
-            raise UsageError(f"memory must be one of {', '.join(self.memories)}, not {memory!r}")
+        choice(self.memory if memory is None else memory, "memory", self.memories)
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         text, notice = self._networks.read(given["run"], given["text"])
