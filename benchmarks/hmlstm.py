@@ -1,6 +1,6 @@
 """A training step of an HM-LSTM, its readable steps one after the other and its fast path, at four widths.
 
-python benchmarks/hmlstm.py --record avx512   # keeps data/bench/hmlstm-avx512.csv for notebook 92
+python benchmarks/hmlstm.py --record one_thread   # keeps data/bench/hmlstm-one_thread.csv for notebook 92
 """
 
 from collections.abc import Callable, Iterator
