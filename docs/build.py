@@ -18,7 +18,7 @@ import links
 import nbformat
 import written
 
-from nlstm_lab import execute, paths
+from nlstm_lab import execute, paths, targets
 
 SOURCE, BUILT, SITE = paths.workspaces() / "site", paths.workspaces() / "built" / "html", paths.root() / "site"
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -73,7 +73,7 @@ def sources() -> dict[str, str]:
         "sections": gallery(),
         "believe": written.believe("findings/{slug}.md"),
         "results": written.results(),
-        "report": written._report()[0],
+        "report": targets.report(written.numbers.verdicts()),
     }
     folder = catalogue.DOCS / "site"
     pages = {

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 import nlstm_lab as lab
-from nlstm_lab.statistics import Interval, compare, holm, t_interval
+from nlstm_lab.statistics import Interval, compare, holm, p_value, t_interval
 
 PTB = {"nlstm": "ptb_char_nlstm", "lstm2": "ptb_char_lstm2"}
 INITIALIZATIONS = {"zero": "", "log_frequencies": "_logfreq"}
@@ -121,6 +121,14 @@ def gap(first: str, second: str, **which: str) -> Interval:
     return compare(dict(values(first, **which)), dict(values(second, **which))).difference
 
 
+def remain(second: str, firsts: Iterable[str], **which: str) -> list[str]:
+    """Of several networks, those whose gap to another remains after Holm's correction over these gaps."""
+    firsts = [*firsts]
+    found = [compare(dict(values(first, **which)), dict(values(second, **which))) for first in firsts]
+    kept = holm([p_value(one.difference, one.df) for one in found])
+    return [first for first, keeps in zip(firsts, kept, strict=True) if keeps]
+
+
 def bpc_after(experiment: str, epoch: int, scale: str = "paper", split: str = "valid") -> float:
     """BPC of the first seed's run after an epoch, in blocks."""
     history = lab.runs.load(experiment, 0, scale).history
@@ -170,12 +178,18 @@ def count(target: str, *wanted: str, kind: str = "number", **which: Any) -> int:
     return int(found.isin(wanted).sum()) if wanted else len(found)
 
 
-def survives(target: str, subject: str, metric: str, split: str) -> bool:
-    """Whether a comparison remains after Holm's correction over its document's on that split, as in VERDICTS.md."""
-    document, _, place = target.partition(".")
-    family = _where(verdicts(), document=document, split=split, anchor=True, own=False)
-    family = family[family["kind"].isin(["ordering", "claim"])]
-    return not _where(family[holm(family["p"])], place=place, subject=subject, metric=metric).empty
+@cache
+def remaining() -> "pd.Series[bool]":
+    """Which verdicts remain after Holm's correction, as in VERDICTS.md."""
+    return lab.targets.remaining(verdicts())
+
+
+def survives(target: str, **which: str) -> bool:
+    """Whether the claim, or the comparison of a table with these values of columns, remains after Holm's correction."""
+    found = _where(of(target), **which)
+    if found.empty:
+        raise Untrue(f"{target}: no row has {which}")
+    return bool(remaining()[found.index].any())
 
 
 def distance(target: str, metric: str, setting: str, subjects: str = "LSTM.*") -> float:

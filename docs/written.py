@@ -11,7 +11,7 @@ import heads
 import numbers_of as numbers
 
 from nlstm_lab import paths, targets
-from nlstm_lab.targets.rendering import SPLITS
+from nlstm_lab.targets.rendering import LOST, SPLITS
 
 BELIEVE = {"Nested LSTMs": 2, "HM-LSTMs": 9, "Madsen's article": 8}  # the findings that say what to believe
 # Of each printed table: its claim in short, what is judged, and the experiments whose training reproduces it (and how).
@@ -127,13 +127,10 @@ def results() -> str:
             options = f"--scale {least['scale']} --seeds 0-{int(least['seeds']) - 1} {how}".strip()
             command = f"`sweep '{pattern}' {options}`"
         verdict = catalogue.worst(rows["verdict"])
+        if verdict in ("holds", "fails") and not numbers.remaining()[least.name]:
+            verdict = f"{verdict} {LOST}"
         lines.append(f"| {table} | {claim} | {measured} | {int(least['seeds']) or ''} | {verdict} | {command} |")
     return "\n".join(lines) + "\n"
-
-
-def _report() -> list[str]:
-    """The counts of verdicts, as a table, and what it would take to run the rest."""
-    return targets.report(numbers.verdicts()).split("\n\n")
 
 
 def findings() -> str:
@@ -157,7 +154,8 @@ def _caption(figure: str) -> str:
 def verdicts() -> str:
     """VERDICTS.md."""
     head = (catalogue.DOCS / "verdicts_head.md").read_text(encoding="utf-8")
-    return "\n\n".join([MADE + head.strip(), *map(str.strip, _report()), targets.readme_block(numbers.verdicts())])
+    frame = numbers.verdicts()
+    return "\n\n".join([MADE + head.strip(), targets.report(frame).strip(), targets.readme_block(frame)])
 
 
 def listing() -> str:

@@ -77,11 +77,11 @@ def counted(value: Any, name: str, least: int = 1, most: float = math.inf) -> in
     return int(value)
 
 
-def counts(values: Any, name: str, least: int = 1) -> list[int]:
-    """Whole numbers from `least` on; UsageError where there is none, or anything else."""
+def counts(values: Any, name: str, least: int = 1, most: float = math.inf) -> list[int]:
+    """Whole numbers within these; UsageError where there is none, or anything else."""
     if isinstance(values, str) or not isinstance(values, Iterable) or not (found := list(values)):
         raise UsageError(f"{name} must be a list of whole numbers, at least one, not {values!r}")
-    return [counted(value, name, least) for value in found]
+    return [counted(value, name, least, most) for value in found]
 
 
 def above_zero(value: Any, name: str, below: float = math.inf) -> float:

@@ -82,10 +82,7 @@ def load(folder: Path | str) -> Network:
         model, interface = _model(config["model"]), Interface.from_record(config["interface"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedFile(f"the network in {folder} is damaged or none of ours ({error})") from error
-    try:
-        network = build(model, interface, seed=0, name=str(name or ""))
-    except TypeError as error:
-        raise DamagedFile(f"a later version may have written {folder / CONFIG} ({error})") from error
+    network = build(model, interface, seed=0, name=str(name or ""))
     return read_weights(network, folder / WEIGHTS, config)
 
 

@@ -19,6 +19,7 @@ from nlstm_lab.errors import UsageError, hint
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import Texts, component, encode_all, evaluating, every_name, names, reading, rows, whole
 from nlstm_lab.probes.tracing import SHOW_PROGRESS, labelled, recorded_values
+from nlstm_lab.settings import choice
 
 Edit = Callable[[Tensor], Tensor]  # values [B, units] of one step to what replaces them
 Where = str | tuple[Any, ...]  # a name, (name, time) or (name, time, units)
@@ -45,8 +46,7 @@ class PlainEdit:
     held: Tensor | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in (kinds := ("put", "freeze", "scale")):
-            raise UsageError(f"an edit must be one of 'zero', {', '.join(map(repr, kinds))}, not {self.kind!r}")
+        choice(self.kind, "an edit that is not zero", ("put", "freeze", "scale"))
         try:
             torch.as_tensor(0.0 if self.kind == "freeze" or isinstance(self.value, xr.DataArray) else self.value)
         except (TypeError, ValueError, RuntimeError):

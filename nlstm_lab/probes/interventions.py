@@ -124,9 +124,8 @@ def _effects(
     ablations of `each` unit alone."""
     codes, size = encode_symbols(model, text), model.recurrent.hidden_size
     refuse_sampling(model)
-    moments, distance = counts(moments, "moments", 0), counted(distance, "distance")
-    if max(moments) + distance >= len(codes):
-        raise UsageError(f"moments must leave {distance} + 1 symbols behind them, and the text has {len(codes)}")
+    distance = counted(distance, "distance", 1, len(codes) - 2)
+    moments = counts(moments, "moments", 1, len(codes) - distance - 1)
     held = codes if other is None else encode(model, other, "other")
     if len(held) < max(moments):
         raise UsageError(f"`other` must have at least {max(moments)} symbols, as many as are read, not {len(held)}")
@@ -240,11 +239,9 @@ def loss_by_context(
     True
     """
     codes = encode_symbols(model, read(text))
-    contexts, positions = counts(contexts, "contexts"), counted(positions, "positions")
-    longest = max(contexts)
-    if len(codes) < longest + positions:
-        raise UsageError(f"these contexts and positions need {longest + positions} symbols, not {len(codes)}")
-    where = torch.from_numpy(np.linspace(longest, len(codes) - 1, positions).round().astype(int)).to(codes.device)
+    positions = counted(positions, "positions", 1, len(codes) - 1)
+    contexts = counts(contexts, "contexts", 1, len(codes) - positions)
+    where = torch.from_numpy(np.linspace(max(contexts), len(codes) - 1, positions).round().astype(int)).to(codes.device)
     loss = []
     with reading(model):
         for context in contexts:

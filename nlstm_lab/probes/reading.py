@@ -313,9 +313,7 @@ def rows(state: Any, index: Sequence[int]) -> Any:
 
 
 def states_at(model: Network, codes: Tensor, moments: Sequence[int]) -> Any:
-    """The packed states with which a network enters the given steps of a text, side by side in that order."""
-    if not len(moments) or min(moments) < 1 or max(moments) > len(codes):
-        raise UsageError(f"moments must lie from 1 to {len(codes)} in this text, at least one of them")
+    """The packed states with which a network enters steps of a text, from 1 on, side by side in that order."""
     states: dict[int, Any] = {}
     state, start = None, 0
     for moment in sorted(set(moments)):

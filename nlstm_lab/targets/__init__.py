@@ -12,7 +12,7 @@ What these arguments mean wherever they are taken:
 
 from nlstm_lab.targets.entries import DOCUMENTS, load
 from nlstm_lab.targets.rendering import Comparison, booktabs, claimed, compare, readme_block, report, shown
-from nlstm_lab.targets.verdicts import printed_numbers, verdicts
+from nlstm_lab.targets.verdicts import printed_numbers, remaining, verdicts
 
 __all__ = [
     "DOCUMENTS",
@@ -23,6 +23,7 @@ __all__ = [
     "load",
     "printed_numbers",
     "readme_block",
+    "remaining",
     "report",
     "shown",
     "verdicts",

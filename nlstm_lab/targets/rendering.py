@@ -13,7 +13,6 @@ from nlstm_lab import parameters, paths
 from nlstm_lab.errors import UsageError
 from nlstm_lab.runs.records import commit
 from nlstm_lab.settings import METRIC_LABELS
-from nlstm_lab.statistics import holm
 from nlstm_lab.targets.entries import DOCUMENTS, NOT_RUN, load
 from nlstm_lab.targets.verdicts import (
     SMALLER,
@@ -24,6 +23,7 @@ from nlstm_lab.targets.verdicts import (
     judge,
     judge_claims,
     printed_numbers,
+    remaining,
 )
 
 MADE_WITH = "% made with "  # how the last line of a LaTeX table begins
@@ -39,6 +39,7 @@ OUTCOMES = {  # column of the report: the verdicts that it counts, worded as the
     "not run": {NOT_RUN: "not run", SMALLER: "only at smaller scale"},
 }
 NUMBERS = ["number", "from memory"]
+LOST = "‡"  # a verdict that does not remain after Holm's correction
 STATEMENT = ["where", "says", "note", "metric", "split", "scale", "setting"]  # what one line of a page is about
 FROM_MEMORY = "Not printed in our copy, so in no total; the value is from memory."
 HOLD = (
@@ -185,28 +186,29 @@ def below(verdicts: pd.DataFrame) -> list[str]:
 
 
 def report(verdicts: pd.DataFrame) -> str:
-    """Count the verdicts of the whole frame, in a small Markdown table."""
-    counted = verdicts[verdicts["anchor"]]
+    """Count the verdicts of the whole frame, in a small Markdown table; in brackets those that remain (`remaining`)."""
+    counted, remains = verdicts[verdicts["anchor"]], remaining(verdicts)
     numbers, own, titles = printed_numbers(counted), counted["own"], {name: load(name).title for name in DOCUMENTS}
     kind = numbers.map({True: "printed numbers", False: "orderings and claims"})
     family = ("**" + counted["document"].map(titles) + "**, " + kind).mask(own, "**Questions of our own**")
     order = counted["document"].map(list(titles).index).mask(own, len(titles))
     lines = ["| | on | " + " | ".join(OUTCOMES) + " |", "|---" * (len(OUTCOMES) + 2) + "|"]
     for _, rows in counted.groupby([order, ~numbers, counted["split"].map(list(SPLITS).index)]):
-        found, remaining = rows["verdict"].value_counts(), rows.loc[holm(rows["p"]), "verdict"].value_counts()
-        after = {verdict: f" ({remaining.get(verdict, 0)})" for verdict in ("holds", "fails")}
+        found, kept = rows["verdict"].value_counts(), rows.loc[remains[rows.index], "verdict"].value_counts()
+        after = {verdict: f" ({kept.get(verdict, 0)})" for verdict in ("holds", "fails")}
         cells = [family[rows.index[0]], SPLITS[rows["split"].iloc[0]]]
         for worded in OUTCOMES.values():
             counts = (f"{found[one]} {word}{after.get(one, '')}" for one, word in worded.items() if one in found)
             cells.append(", ".join(counts) or "0")
         lines.append(_cells(*cells))
-    corrected = "In brackets: how many remain after Holm's correction at 5 % for the comparisons in their row."
-    return "\n".join([*lines, "", corrected]) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def readme_block(verdicts: pd.DataFrame) -> str:
     """Write the whole frame of `verdicts` as Markdown: for each document its numbers and its claims."""
     rows = _worded(verdicts)
+    lost = verdicts["anchor"] & verdicts["verdict"].isin(["holds", "fails"]) & ~remaining(verdicts)
+    rows["verdict"] += lost.map({True: f" {LOST}", False: ""})
     number, claim, ran = rows["kind"].isin(NUMBERS), rows["kind"].eq("claim"), rows["seeds"].gt(0)
     ran_table = ran.groupby([rows["document"], rows["place"]]).transform("any")
     rows["says"] = rows["says"].mask(number, rows["named"].where(ran_table, "its numbers"))

@@ -12,7 +12,7 @@ import pandas as pd
 
 from nlstm_lab.errors import UsageError, hint
 from nlstm_lab.settings import HIGHER_IS_BETTER, SCALES, UNDER_WAY, ended
-from nlstm_lab.statistics import Interval, compare, p_value, t_interval
+from nlstm_lab.statistics import Interval, compare, holm, p_value, t_interval
 from nlstm_lab.targets.entries import DOCUMENTS, Claim, Place, Row, Tolerance, load
 
 SMALLER = "smaller scale"  # a printed number is judged at paper scale alone
@@ -91,6 +91,13 @@ def frame(rows: Iterable[Row]) -> pd.DataFrame:
 def printed_numbers(frame: pd.DataFrame) -> "pd.Series[bool]":
     """Mark the rows of the verdicts' frame that hold a printed number; the margin printed with an ordering is none."""
     return frame["as_printed"].ne("") & ~frame["kind"].isin(["ordering", "from memory"])
+
+
+def remaining(frame: pd.DataFrame) -> "pd.Series[bool]":
+    """Mark the rows that remain after Holm's correction for their document's, or our own, of their kind and split."""
+    rows = frame[frame["anchor"]]
+    families = rows.groupby([rows["document"].mask(rows["own"], "own"), printed_numbers(rows), rows["split"]])
+    return families["p"].transform(holm).reindex(frame.index).eq(True)
 
 
 def judge(place: Place, runs: Runs) -> list[Row]:

@@ -1,8 +1,8 @@
 """Which memory cells are alive, by their states and gates; logged in training, used by the probes.
 
 This is the one definition of a dead cell. A cell is *saturated* (in records: latched) when its gates are pinned, so
-that it counts away from zero without bound and its tanh stands at 1 or -1; it is *constant* (in records: silent) when
-its tanh, all that the network sees of it, is practically constant, wherever its state is. Either remembers nothing.
+that it counts away from zero and its tanh stands at 1 or -1; it is *constant* (in records: silent) when its tanh is
+practically constant. Either remembers nothing: the rest sees its tanh (and raw only outer states, from -1 to 1).
 Only the second half of the sequences is judged: from a zero state every cell first has to move.
 """
 

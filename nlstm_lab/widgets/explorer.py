@@ -16,7 +16,7 @@ from nlstm_lab import probes
 from nlstm_lab.cells.lstm import LSTMCell
 from nlstm_lab.cells.nested import NestedLSTMCell
 from nlstm_lab.datasets import Excerpt
-from nlstm_lab.errors import LabError, UsageError
+from nlstm_lab.errors import LabError
 from nlstm_lab.figures.activations import cell_activations
 from nlstm_lab.models import Network
 from nlstm_lab.probes import decoding
@@ -25,6 +25,7 @@ from nlstm_lab.probes.slowness import timescales
 from nlstm_lab.probes.unit_statistics import BEFORE, contrast, counterparts, units, values_of
 from nlstm_lab.runs import Run, load
 from nlstm_lab.runs.run import seeds_of
+from nlstm_lab.settings import counted
 from nlstm_lab.widgets.base import Step, clamped
 from nlstm_lab.widgets.reading import Array, Given, Networks, ReadingWidget, of_trace
 
@@ -87,8 +88,8 @@ class CellExplorer(ReadingWidget):
         if unit is None:
             self.rule = FIRST if FIRST in self.followed else next(iter(self.followed), "")
             self.unit = self._following(self.rule) if self.rule else 0
-        elif not 0 <= unit < self.units:
-            raise UsageError(f"unit must be one of 0 to {self.units - 1}, not {unit}")
+        else:
+            counted(unit, "unit", 0, self.units - 1)
 
     @validate("unit", "step")
     def _one(self, proposal: Any) -> int:

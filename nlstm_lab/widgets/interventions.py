@@ -19,7 +19,7 @@ from nlstm_lab.figures.style import MONO, PAGE, glyph
 from nlstm_lab.probes.edits import BEFORE
 from nlstm_lab.probes.interventions import masked, refuse_sampling
 from nlstm_lab.probes.reading import encode, hidden_names, hidden_states, memory_states, names, reading, rows, states_at
-from nlstm_lab.settings import choice
+from nlstm_lab.settings import choice, counted
 from nlstm_lab.widgets.base import Step, clamped
 from nlstm_lab.widgets.reading import Array, Given, ReadingWidget, next_symbols, of_trace, surprise
 
@@ -88,8 +88,7 @@ class InterventionLab(ReadingWidget):
         unit, size = given["unit"], network.recurrent.hidden_size
         if size <= unit < self.units:  # a unit of the network that was shown before
             unit = size - 1
-        if not -1 <= unit < size:
-            raise UsageError(f"unit must be one of 0 to {size - 1}, or -1 for all, not {unit}")
+        counted(unit, "unit (-1: all)", -1, size - 1)
         if len(text) < 2:
             raise UsageError("an ablation needs a text of at least two characters: type some more")
         refuse_sampling(network)

@@ -13,6 +13,7 @@ from nlstm_lab.experiments import Experiment
 from nlstm_lab.figures.activations import cell_activations
 from nlstm_lab.probes.death import LEVELS, first_updates, unpacked_cells
 from nlstm_lab.runs.run import resolve
+from nlstm_lab.settings import counted
 from nlstm_lab.widgets.base import LabWidget
 from nlstm_lab.widgets.reading import INITIALIZATION
 
@@ -68,8 +69,7 @@ class TrainingExplorer(LabWidget):
         cells = [unpacked_cells(record) for record in records]
         if len({one.shape for one in cells}) != 1:
             raise UsageError("the experiments must be at least one, with networks of one size")
-        if not 0 <= unit < cells[0].shape[1]:
-            raise UsageError(f"unit must be one of 0 to {cells[0].shape[1] - 1}, not {unit}")
+        unit = counted(unit, "unit", 0, cells[0].shape[1] - 1)
         starts, named = [INITIALIZATION[one.model.output_bias] for one in every], [one.name for one in every]
         shown = {"text": text, "symbols": list(text), "seed": seed, "update": update, "unit": unit, "updates": updates}
         super().__init__(
