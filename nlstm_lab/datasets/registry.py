@@ -104,10 +104,8 @@ def _verified(file: File, content: bytes, origin: str) -> bytes:
     digests = {"sha256": sha256(content).hexdigest(), "md5": md5(content, usedforsecurity=False).hexdigest()}
     for what, measured in {"size": len(content), **digests}.items():
         if (expected := getattr(file, what)) not in (None, measured):
-            raise DamagedFile(
-                f"{origin} is not {file.name} as it was published ({what} {measured}, expected {expected}); remove it "
-                "and get it again"
-            )
+            said = f"{what} {measured}, expected {expected}"
+            raise DamagedFile(f"{origin} is not {file.name} as published ({said}): remove it and get it again")
     return content
 
 

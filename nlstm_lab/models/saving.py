@@ -49,9 +49,7 @@ def save(network: Network, folder: Path | str) -> Path:
     check_network(network, "network")
     network.require_weights()
     if network.config is None or network.interface is None:
-        raise UsageError(
-            f"{network.name or 'this network'} has no config to save: keep its own modules with torch.save"
-        )
+        raise UsageError(f"{network.name or 'this network'} has no config: keep its modules with torch.save")
     folder = Path(folder).expanduser()
     paths.writable(folder)
     weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}

@@ -2,10 +2,11 @@
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from nlstm_lab import cells
 from nlstm_lab.datasets.base import Vocabulary
@@ -34,8 +35,9 @@ def wrap(
     `nn.DataParallel` have put around a module is taken off.
 
     Args:
-        rnn: An `nn.LSTM`, `nn.RNN` or `nn.GRU` in one direction without projection, one of ours that needs no given
-            boundaries, or torch's cells for one step, one or a list, the lowest first. The network takes time first.
+        rnn: An `nn.LSTM`, `nn.RNN` or `nn.GRU` in one direction without projection, or torch's cells for one step, one
+            or a list, the lowest first, of which the weights are copied; or one of ours that needs no given boundaries,
+            which is shared. The network takes time first.
         readout: From h [..., hidden_size] to logits. It and the embedding are no copies, and set to eval mode.
         embedding: From symbols to vectors; None for one-hot input.
         vocabulary: The symbols in the order of their codes, or a mapping from symbol to code.
@@ -82,13 +84,9 @@ def _bare(module: Any) -> Any:
 def _vocabulary(given: Vocabulary | Sequence[str] | Mapping[str, int]) -> Vocabulary:
     if isinstance(given, Mapping):
         codes = list(given.values())
-        if any(isinstance(code, str) for code in codes):
-            turned = "{symbol: code for code, symbol in vocabulary.items()}"
-            raise ValueError(
-                f"vocabulary must map each symbol to its code, not codes to symbols: turn it round, {turned}"
-            )
-        if any(type(code) is not int for code in codes) or sorted(codes) != list(range(len(codes))):
-            raise ValueError("a vocabulary's codes must be 0, 1, 2, ... without a gap")
+        whole = all(isinstance(code, Integral) and not isinstance(code, bool) for code in codes)
+        if not whole or sorted(codes) != list(range(len(codes))):
+            raise ValueError("a vocabulary must map each symbol to its code, of 0, 1, 2, ... without a gap")
         given = sorted(given, key=given.__getitem__)
     symbols = _texts("vocabulary", given.symbols if isinstance(given, Vocabulary) else given)
     if len(set(symbols)) < len(symbols) or not all(symbols):
@@ -98,7 +96,7 @@ def _vocabulary(given: Vocabulary | Sequence[str] | Mapping[str, int]) -> Vocabu
 
 def _texts(name: str, given: Any) -> tuple[str, ...]:
     """Names in the order of their codes, one at least."""
-    if not isinstance(given, Iterable):
+    if not isinstance(given, Iterable) or isinstance(given, set | frozenset):
         raise TypeError(f"{name} must be str in the order of their codes, not {type(given).__name__}")
     for text in given:
         if not isinstance(text, str):
@@ -114,24 +112,23 @@ def _from_torch(rnn: Any) -> cells.Recurrent:
     listed = isinstance(rnn, list | tuple | nn.ModuleList | nn.Sequential)
     layers = [_bare(cell) for cell in ([rnn] if isinstance(rnn, nn.RNNCellBase) else rnn if listed else [])]
     for theirs, one_step, ours in OURS:
-        if layers and all(isinstance(cell, one_step) for cell in layers):
-            rnn = _of_cells(theirs, layers)
+        stacked = bool(layers) and all(isinstance(cell, one_step) for cell in layers)
+        rnn = _of_cells(theirs, layers) if stacked else rnn
         if isinstance(rnn, theirs):
             training, like = rnn.training, next(rnn.parameters())
             x = torch.linspace(-1, 1, STEPS * rnn.input_size, dtype=like.dtype, device=like.device).view(STEPS, -1)
             try:
-                expected = rnn.eval()(x)[0]  # and weight norm and its like compute their weights
-            except (TypeError, ValueError, AttributeError, IndexError) as error:
+                expected = _steps(layers, x) if stacked else rnn.eval()(x)[0]  # weight norm computes its weights
+            except (TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
                 raise TypeError(f"rnn must be called as torch's, and {type(rnn).__name__} is not: {error}") from error
             rnn.train(training)
             recurrent: cells.Recurrent = ours.from_torch(rnn).eval()
             tolerance = max(2e-3, 10 * torch.finfo(like.dtype).eps)  # what a GPU's TF32 may round away
             if not torch.allclose(recurrent(x)[0], expected, rtol=0, atol=tolerance):
-                raise TypeError(f"{type(rnn).__name__} must compute what torch.nn.{theirs.__name__} does, and does not")
+                kinds = ", ".join(type(part).__name__ for part in layers or [rnn])
+                raise TypeError(f"{kinds} must compute what torch.nn.{theirs.__name__} does, and does not")
             return recurrent
-    raise TypeError(
-        f"rnn must be a torch.nn.LSTM, GRU or RNN, their cells, or a Recurrent of nlstm_lab, not {_described(rnn)}"
-    )
+    raise TypeError(f"rnn must be torch's LSTM, GRU, RNN or their cells, or a Recurrent of ours, not {_described(rnn)}")
 
 
 def _of_cells(theirs: type[nn.RNNBase], layers: list[Any]) -> nn.RNNBase:
@@ -143,10 +140,21 @@ def _of_cells(theirs: type[nn.RNNBase], layers: list[Any]) -> nn.RNNBase:
     kind: dict[str, Any] = {"nonlinearity": first.nonlinearity} if theirs is nn.RNN else {}
     kind |= {"bias": first.bias, "device": first.weight_ih.device, "dtype": first.weight_ih.dtype}
     rnn = theirs(first.input_size, first.hidden_size, len(layers), **kind)
-    rnn.load_state_dict(
-        {f"{name}_l{k}": value for k, cell in enumerate(layers) for name, value in cell.state_dict().items()}
-    )
+    for name, value in rnn.named_parameters():
+        own, _, k = name.rpartition("_l")
+        value.copy_(getattr(layers[int(k)], own))
     return rnn
+
+
+def _steps(layers: list[Any], x: Tensor) -> Tensor:
+    """h of cells that stand on each other, at each step."""
+    for cell in layers:
+        state, hidden = None, []
+        for row in x.unsqueeze(1):
+            state = cell(row, state)
+            hidden.append(state[0] if isinstance(state, tuple) else state)
+        x = torch.cat(hidden)
+    return x
 
 
 def _described(rnn: Any) -> str:

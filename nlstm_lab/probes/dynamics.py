@@ -7,6 +7,7 @@ one. An eigenvalue of F's Jacobian there is a mode, which shrinks to 1/e in -1 /
 
 import copy
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ def fixed_points(model: Network, text: reading.Text, *, constant: Any = None, st
 def _move(model: Network, codes: Tensor, constant: Any) -> Map:
     """One step of states [B, all units] under the constant input."""
     unit = model.recurrent
-    asked: Any = codes if constant is None else [constant] if isinstance(constant, int) else constant
+    asked: Any = codes if constant is None else [constant] if isinstance(constant, Integral) else constant
     x = model.vectors(reading.encode(model, asked, "constant")).mean(0)
     depth = len(reading.names(unit)) // unit.num_layers
 

@@ -252,7 +252,7 @@ def run(
     codes, lengths = encode_all(model, text)
     plan, hidden = Plan(model, codes[:1], len(codes), edits or {}), []
     kept: list[dict[str, Tensor]] = []
-    with evaluating(model), torch.set_grad_enabled(gradients):
+    with evaluating(model, gradients), torch.set_grad_enabled(gradients):
         for step in tqdm(range(len(codes)), disable=len(codes) < SHOW_PROGRESS, leave=False, unit=" steps"):
             output, state, layers = plan.read(step, codes[step : step + 1], state)
             values = recorded_values(layers)

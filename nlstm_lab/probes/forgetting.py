@@ -96,10 +96,8 @@ def retention(
     leaking = [name for name, leaks in zip(known, trace["leaks"].values, strict=True) if leaks]
     memory = leaking[-1] if memory is None else choice(memory, "memory", known)
     if memory not in leaking:
-        raise UsageError(
-            f"{memory!r} has no leak of its own: what it holds is computed anew at every step from the memory inside, "
-            f"so nothing written earlier stays in it; take {' or '.join(map(repr, leaking))}"
-        )
+        other = " or ".join(map(repr, leaking))
+        raise UsageError(f"{memory!r} has no leak of its own, it is computed anew at every step: take {other}")
     length = trace.sizes["time"]
     steps = whole(at, length, f"at {at}: the trace has the steps", from_end=True)
     chosen = whole(units, trace.sizes["unit"], "units must be chosen from")

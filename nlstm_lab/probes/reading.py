@@ -35,13 +35,15 @@ Texts = Text | list[Text] | tuple[Text, ...]  # several are read side by side, o
 @contextmanager
 def reading(model: Network) -> Iterator[None]:
     """As `evaluating`, and no gradients."""
-    with evaluating(model), torch.inference_mode():
+    with evaluating(model, gradients=False), torch.inference_mode():
         yield
 
 
 @contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
+def evaluating(model: nn.Module, gradients: bool = True) -> Iterator[None]:
     """No dropout inside, and sampled boundaries the same at every reading; afterwards all is as it was."""
+    if gradients and torch.is_inference_mode_enabled():
+        raise UsageError("this probe takes gradients, which torch.inference_mode() forbids: call it outside")
     modes = [(module, module.training) for module in model.modules()]
     device = next(model.parameters()).device
     model.eval()

@@ -23,6 +23,7 @@ from nlstm_lab.experiments import Experiment
 from nlstm_lab.models.saving import RUN_NAME, WEIGHTS, read_weights
 from nlstm_lab.runs import records
 from nlstm_lab.settings import SCALES, check_seed, choice
+from nlstm_lab.training.updating import find_device
 
 LONGEST = 120  # characters of a folder's name that is the experiment's whole name
 
@@ -66,15 +67,13 @@ class Run:
         try:
             ends = models.Interface.from_record(self.result["interface"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DamagedFile(
-                f"{self.folder / 'result.json'} does not say what the network reads ({error}); {WAY_OUT}"
-            ) from error
+            raise DamagedFile(f"{self.folder}/result.json lacks what the network reads ({error}); {WAY_OUT}") from error
         network = models.build(self.experiment.model, ends, seed=self.seed, name=self.name)
         if not self.has_weights:
             why = f"the weights of {self.name} are not kept here (its record is); train it again with "
             why += f"`{command(self.experiment, self.seed)} --again`"
             return network.drop_weights(self.result.get("weights_sha256", ""), why).eval()
-        return read_weights(network, self.folder / WEIGHTS, self.result).to(device)
+        return read_weights(network, self.folder / WEIGHTS, self.result).to(find_device(device))
 
 
 def name_of(experiment: Experiment, seed: int) -> str:

@@ -223,6 +223,4 @@ def load(name: str) -> Document:
         return Document.model_validate({**read, "name": name})
     except (OSError, ValueError, TypeError, AttributeError) as error:  # absent, no UTF-8, no TOML, not these tables
         why = " ".join(str(error).split("\n    For further")[0].split())
-        raise DamagedFile(
-            f"{path} is no TOML of a document ({why}): restore it with git, or work in a clone"
-        ) from error
+        raise DamagedFile(f"{path} is no TOML of a document ({why}): restore it with git") from error

@@ -47,9 +47,7 @@ def evaluate(network: Network, batches: Iterable[Batch], device: torch.device, m
         scored = torch.stack([value.double() for value in score])
         sums = scored if sums is None else sums + scored
     if sums is None:
-        raise LabError(
-            "there is nothing to evaluate: the split is shorter than one block; choose a shorter length or longer text"
-        )
+        raise LabError("the split is shorter than one block: take a shorter length or a longer text")
     return metrics(sums.tolist(), metric)
 
 

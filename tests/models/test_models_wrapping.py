@@ -36,6 +36,8 @@ def test_a_subclass_that_computes_something_else_is_refused_by_its_name(kind):
     with pytest.raises(TypeError, match=kind.__name__):
         wrap(kind(4, 6))
     wrap(Renamed(4, 6))
+    with torch.inference_mode(), pytest.raises(UsageError, match="gradients"):
+        probes.attribution(wrap(Renamed(4, 6)), "abc", "d")
 
 
 @pytest.mark.parametrize("norm", [nn.utils.weight_norm, nn.utils.parametrizations.weight_norm])
@@ -100,8 +102,10 @@ SENT_BACK = {
     "a whole network": (LanguageModel(), {}, TypeError, r"hand in its recurrent part, \.lstm"),
     "one of our steps": (NestedLSTM(4, 6).layers[0], {}, TypeError, "hand in its network, NestedLSTM"),
     "given boundaries": (cells.HierarchicalRNN(4, 6, 2), {}, TypeError, "given boundaries"),
-    "codes to symbols": (None, {"vocabulary": dict(enumerate(LETTERS))}, ValueError, "turn it round"),
+    "codes to symbols": (None, {"vocabulary": dict(enumerate(LETTERS))}, ValueError, "its code"),
     "only codes": (None, {"vocabulary": range(8)}, TypeError, "str, not int 0"),
+    "a set": (None, {"vocabulary": set(LETTERS)}, TypeError, "not set"),
+    "unlike cells": ([nn.RNNCell(4, 6, nonlinearity="relu"), nn.RNNCell(6, 6)], {}, TypeError, "must compute"),
     "bytes": (None, {"vocabulary": LETTERS.encode()}, TypeError, "decode bytes"),
     "truth values as codes": (None, {"vocabulary": {"a": False, "b": True}}, ValueError, "0, 1, 2"),
     "a number": (None, {"vocabulary": 8}, TypeError, "not int"),
@@ -118,7 +122,6 @@ SENT_BACK = {
     "too few symbols": (None, {"embedding": nn.Embedding(7, 4)}, ValueError, "embedding"),
     "more symbols than one-hot input": (None, {"embedding": None}, ValueError, "vocabulary"),
     "a symbol twice": (None, {"vocabulary": "abcdefga"}, ValueError, "vocabulary"),
-    "a symbol twice, as codes": (None, {"vocabulary": {"a": 0, "b": 0}}, ValueError, "vocabulary"),
 }
 
 
