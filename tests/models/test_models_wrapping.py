@@ -122,6 +122,7 @@ SENT_BACK = {
     "too few symbols": (None, {"embedding": nn.Embedding(7, 4)}, ValueError, "embedding"),
     "more symbols than one-hot input": (None, {"embedding": None}, ValueError, "vocabulary"),
     "a symbol twice": (None, {"vocabulary": "abcdefga"}, ValueError, "vocabulary"),
+    "a symbol twice, as codes": (None, {"vocabulary": {"a": 0, "b": 0}}, ValueError, "vocabulary"),
 }
 
 
