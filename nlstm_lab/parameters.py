@@ -110,7 +110,7 @@ def current() -> dict[str, Any]:
 
 
 def changed(target: Path, made_with: Mapping[str, Any]) -> dict[str, Any]:
-    """The notebook's parameters that are not those that made `target`, which is to be kept then.
+    """The notebook's parameters whose values differ from those that made `target`; where any does, it is to be kept.
 
     None outside notebooks, in a workspace, where nothing was made, and with $NLSTM_LAB_REPLACE.
     """

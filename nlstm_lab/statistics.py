@@ -28,7 +28,7 @@ class Interval(NamedTuple):
 def t_interval(values: Iterable[float]) -> Interval:
     """Compute the mean of the values (one a seed) and its 95 % Student t interval.
 
-    Fewer than three values give no interval; one that is not finite gives none, and a mean that is not.
+    Fewer than three values give a mean alone; with a value that is not finite, the mean is not finite either.
 
     >>> [round(end, 3) for end in t_interval([1.0, 2.0, 3.0])]
     [2.0, -0.484, 4.484]
@@ -56,7 +56,7 @@ class Compared(NamedTuple):
         return {"verdict": verdict, **values, "seeds": self.seeds, "df": self.df}
 
 
-def bootstrap(values: ArrayLike, *, resamples: int = 2000) -> Interval:
+def bootstrap(values: ArrayLike) -> Interval:
     """Compute the mean of the values with its 95 % percentile bootstrap interval, reproducibly.
 
     It is for texts, moments and units within one seed; over a handful of seeds it promises too much (`t_interval`).
@@ -65,9 +65,8 @@ def bootstrap(values: ArrayLike, *, resamples: int = 2000) -> Interval:
     array = np.asarray(values, float)
     if len(array) < 3:
         return t_interval(array)
-    how: Any = {"n_resamples": resamples, "method": "percentile", "rng": np.random.default_rng(0)}
-    ends = stats.bootstrap((array,), np.mean, **how).confidence_interval
-    return Interval(float(array.mean()), float(ends.low), float(ends.high))
+    found = stats.bootstrap((array,), np.mean, n_resamples=1000, method="percentile", rng=np.random.default_rng(0))
+    return Interval(float(array.mean()), *map(float, found.confidence_interval))
 
 
 def compare(first: Mapping[Any, float], second: Mapping[Any, float], *, paired: bool = False) -> Compared:
@@ -81,6 +80,7 @@ def compare(first: Mapping[Any, float], second: Mapping[Any, float], *, paired: 
         Ordering `holds` where the interval lies above 0, `fails` where it lies below, `inconclusive` where it touches
         0, `not measured` where a side has fewer than three seeds or a value that is not a number.
     """
+    first, second = dict(first), dict(second)  # a Series as well
     if paired:
         differences = [first[seed] - second[seed] for seed in first if seed in second]
         seeds, interval, df = len(differences), t_interval(differences), float(len(differences) - 1)

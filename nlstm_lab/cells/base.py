@@ -117,7 +117,7 @@ class Cell(Module, ABC):
     hidden_size] where the cell does not say otherwise, zeros where none is given.
 
     Raises:
-        TypeError: An argument of a wrong type, by its name; so does `forward`.
+        TypeError: A size, an input or a state of a wrong type, by its name; so does `forward`.
         ValueError: A wrong size, shape or choice, by its name; so does `forward`.
     """
 
@@ -205,7 +205,7 @@ class Cell(Module, ABC):
 
 def scheme(name: str) -> Initialization:
     """The initialization of that name, today's or a record's; ValueError: there is none."""
-    today = {recorded: known for known, recorded in RECORDED.items()}.get(name, name)
+    today = next((known for known, recorded in RECORDED.items() if recorded == name), name)
     return choice(today, "initialization", Initialization)  # type: ignore[no-any-return]
 
 

@@ -61,7 +61,7 @@ def act(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """A layer's step, given the sum of its products [i | f | g | o] and, where it is a row of them, the detector's.
 
-    Takes h, c and z of the step before (`flush`), z of the layer below, whether neither is, slope and parameters
+    Takes h, c and z of the step before (`flush`), z of the layer below, `copy` (1 where both are 0), slope, parameters
     (`HMLSTMCell.pointwise`), and draws of sampled boundaries; gives h, c, z and z~. Boundaries and draws are [B, 1].
     """
     size, limit, hard = h.shape[-1], kind.gradient_limit, kind.selection == "hard"
@@ -136,9 +136,9 @@ class HMLSTMCell(MultiscaleCell):
             raise ValueError('selection must be "arithmetic" with soft boundaries, which choose no one operation')
         if normalize_boundary and not (layer_norm and detect_from == "preactivation"):
             raise ValueError("normalize_boundary needs layer_norm and a detector in the pre-activation")
-        if not 0 <= threshold < 1:
+        if not 0 <= finite("threshold", threshold) < 1:
             raise ValueError(f"threshold must be from 0 to below 1, not {threshold!r}")
-        if gradient_limit is not None and not gradient_limit > 0:
+        if gradient_limit is not None and not finite("gradient_limit", gradient_limit) > 0:
             raise ValueError(f"gradient_limit must be positive, or None for none, not {gradient_limit!r}")
         if not finite("detector_scale", detector_scale) > 0:
             raise ValueError(f"detector_scale must be positive, not {detector_scale!r}")

@@ -23,10 +23,10 @@ class Recurrent(Module):
     output_size], the last layer's h, or with `all_layers` that of every layer side by side, lowest first; each part of
     the state [num_layers, B, ...], zeros where none is given.
 
-    Code for torch's modules goes on unchanged but where it needs: two directions or a projection of h (no document has
-    them); parameters by torch's names, `weight_ih_l0` for `layers.0.weight_ih` (a layer may hold cells inside, with
-    weights of their own; `LSTM.to_torch` renames them); a second bias (one has no effect beside the other, and the
-    documents count one); RuntimeError for wrong sizes and types; `torch.jit.script` (steps are Python).
+    Code for torch's modules runs unchanged unless it needs one of these: two directions or a projection of h (no
+    document has them); parameters by torch's names, `weight_ih_l0` for `layers.0.weight_ih` (a layer may hold cells
+    inside, with weights of their own; `LSTM.to_torch` renames them); a second bias (one has no effect beside the other,
+    and the documents count one); RuntimeError for wrong sizes and types; `torch.jit.script` (steps are Python).
 
     Args:
         num_layers: Number of layers; each reads h of the one below.
@@ -37,7 +37,7 @@ class Recurrent(Module):
         options: The further arguments of `cell_class`, with its defaults; of ours the documents'.
 
     Raises:
-        TypeError: An argument of a wrong type, by its name; so does `forward`.
+        TypeError: A size, an input or a state of a wrong type, by its name; so does `forward`.
         ValueError: A wrong size, shape or choice, by its name; so does `forward`, also for empty sequences.
     """
 

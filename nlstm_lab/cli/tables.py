@@ -89,7 +89,7 @@ def runs(
 
 def _recorded(rows: Any) -> list[str]:
     metric = next(name for name in METRICS if name in set(rows["metric"]))
-    runs_of = rows[rows["metric"] == metric].sort_values("seed").drop_duplicates("seed")
+    runs_of = rows[rows["metric"] == metric].sort_values("seed", kind="stable").drop_duplicates("seed")
     ended = [f"seed {run.seed}: {run.state}" for run in runs_of.itertuples() if run.state != "done"]
     seeds, scores = ", ".join(map(str, runs_of["seed"])), ", ".join(f"{score:.4g}" for score in runs_of["value"])
     return [rows["experiment"].iloc[0], rows["scale"].iloc[0], f"seed {seeds}", f"{metric} {scores}", *ended]
@@ -175,7 +175,7 @@ def _verdicts(target: str, recorded: "list[Run]") -> tuple[int, list[str]]:
     frame = targets.compare(target, from_histories(recorded)).frame
     file = paths.figures() / f"{target.replace('.', '_')}.csv"
     if not file.is_file():
-        return len(frame), []
+        return 0, []
     theirs = pd.read_csv(file, keep_default_na=False).set_index(ROW)["verdict"].to_dict()
     return len(frame), [
         f"{file.name} says {theirs.get(tuple(row), '')!r} of {row[1]} ({row[3]}, {row[4]}), its histories {ours!r}"

@@ -52,7 +52,7 @@ def reading(origin: str) -> Iterator[None]:
 
 
 def read(source: Path | bytes, origin: str = "", length: int | None = None) -> bytes:
-    """The first `length` bytes of a file or of a content that a message calls `origin`, unpacked, or all of them.
+    """Unpack a file, or a content that messages call `origin`: its first `length` bytes, or all.
 
     LabError: it cannot be read. DamagedFile: it is truncated, far larger than it is packed in, or a zip of many files.
     """

@@ -173,7 +173,7 @@ def _candidates(path: Path, files: Sequence[File]) -> Iterator[tuple[str, str, b
 
 
 def _named(name: str, file: File) -> bool:
-    """Whether it is the file's, whatever it is packed in, and whether its parts are set off by a dot or a hyphen."""
+    """Whether it is the file's name, however it is packed, and whether dots, hyphens or nothing join its parts."""
     bare = [re.sub(r"[^a-z0-9]", "", name.lower().removesuffix(packing)) for packing in PACKINGS]
     return re.sub(r"[^a-z0-9]", "", file.name.lower()) in bare
 

@@ -39,7 +39,7 @@ class Packed:
         check(self)
 
     def load(self) -> "PackedTask":
-        """Make the task. MissingData: no such corpus here. UsageError: it is not of a-z and single spaces."""
+        """Make the task. MissingData: no such corpus here. UsageError: it has other characters than a-z and spaces."""
         return PackedTask(self)
 
 

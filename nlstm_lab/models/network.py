@@ -28,12 +28,10 @@ CELL_TYPES: dict[str, type[cells.Recurrent]] = {
 }
 
 
-def check_network(model: Any, name: str = "model", readout: bool = False) -> None:
-    """UsageError unless `model` is a network, one with a readout where that is needed."""
+def check_network(model: Any, name: str = "model") -> None:
+    """UsageError unless `model` is a network."""
     if not isinstance(model, Network):
         raise UsageError(f"{name} must be a network, run.model() or lab.models.wrap(...), not {type(model).__name__}")
-    if readout and model.readout is None:
-        raise UsageError(f"{model.name or 'this network'} has no readout: hand one to lab.models.wrap")
 
 
 class Network(Module):
@@ -195,7 +193,7 @@ def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") ->
             "first: lab.models.cell_type('module:Class')"
         )
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # `torch.manual_seed` would seed GPUs, too, and leave them so
         network = _assemble(config, ends, name)
     network.config, network.interface = config, replace(ends, log_frequencies=None)
     return network

@@ -9,9 +9,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import safetensors.torch
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from nlstm_lab import paths
@@ -55,9 +55,10 @@ def save(network: Network, folder: Path | str) -> Path:
     weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
     content = {"name": network.name, "model": network.config.record(), "interface": network.interface.record()}
     content["weights_sha256"] = digest(weights)
+    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"  # fails, if at all, before anything is replaced
     with paths.writing(folder / WEIGHTS), paths.atomic(folder / WEIGHTS) as partial:
-        save_file(weights, partial)
-    paths.write(folder / CONFIG, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        partial.write_bytes(safetensors.torch.save(weights))  # `save_file` would hide the system's reason
+    paths.write(folder / CONFIG, text)
     return folder
 
 
@@ -78,9 +79,9 @@ def load(folder: Path | str) -> Network:
             config |= json.loads((folder / RESULT).read_text(encoding="utf-8"))
         name = config.get("name") if "experiment" not in config else RUN_NAME.format_map(config)
         model, interface = _model(config["model"]), Interface.from_record(config["interface"])
+        network = build(model, interface, seed=0, name=str(name or ""))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedFile(f"the network in {folder} is damaged or none of ours ({error})") from error
-    network = build(model, interface, seed=0, name=str(name or ""))
     return read_weights(network, folder / WEIGHTS, config)
 
 
@@ -90,7 +91,7 @@ def read_weights(network: Network, file: Path, recorded: Mapping[str, Any]) -> N
     DamagedFile: it cannot be read, or holds others than those of the `weights_sha256` that is recorded, if one is.
     """
     try:
-        weights = load_file(file)
+        weights = safetensors.torch.load_file(file)
         wide = {key: value.float() if value.dtype == torch.float16 else value for key, value in weights.items()}
         if "weights_sha256" in recorded and all(digest(one) != recorded["weights_sha256"] for one in (wide, weights)):
             raise ValueError("its sha256 is not the recorded one")

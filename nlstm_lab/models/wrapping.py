@@ -98,13 +98,14 @@ def _texts(name: str, given: Any) -> tuple[str, ...]:
     """Names in the order of their codes, one at least."""
     if not isinstance(given, Iterable) or isinstance(given, set | frozenset):
         raise TypeError(f"{name} must be str in the order of their codes, not {type(given).__name__}")
-    for text in given:
+    texts = tuple(given)
+    for text in texts:
         if not isinstance(text, str):
             way_out = " (decode bytes to a str first)" if isinstance(given, bytes | bytearray) else ""
             raise TypeError(f"{name} must hold str, not {type(text).__name__} {text!r}{way_out}")
-    if not tuple(given):
+    if not texts:
         raise ValueError(f"{name} must hold one name at least, or be None")
-    return tuple(given)
+    return texts
 
 
 @torch.no_grad()

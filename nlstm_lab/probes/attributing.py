@@ -78,7 +78,7 @@ def attribution(
     methods = get_args(Method) if memory is None else BY_UNIT
     choice(method, "method" if memory is None else f"method of {memory!r}", methods)
     points = counted(points, "points")
-    check_network(model, readout=True)
+    check_network(model)
     refuse_sampling(model)
     codes = encode(model, text)
     step = _step(model, at, len(codes))
@@ -232,7 +232,6 @@ def _by_unit(
             return values + added[-1]
 
         reading = run(reader, [*some], {memory: add}, keep=[], gradients=True)
-        assert reading.logits is not None
         slopes = torch.autograd.grad(reading.logits[:, -1, code].sum(), added, materialize_grads=True)
         found.append(torch.stack([torch.stack(states), torch.stack(slopes)]))
     state, gradient = torch.cat(found, 2).unbind()  # [T, points, units]

@@ -205,7 +205,7 @@ def changed(unit: Recurrent, state: Any, name: str, edit: Edit) -> Any:
 class Reading:
     """What a network computed along a text, or several, edited or not."""
 
-    logits: Tensor | None  # [T, V], with several texts [B, T, V]; None where the network has no readout
+    logits: Tensor  # [T, V], with several texts [B, T, V]
     values: dict[str, Tensor]  # the kept variables of the trace, [T, B, memory, unit] (h: layer for memory)
     label: Callable[[dict[str, Any]], xr.Dataset] = field(repr=False)
 
@@ -260,9 +260,8 @@ def run(
                 raise UsageError(f"keep must name some of {', '.join(map(repr, values))}, not {missing[0]!r}")
             kept.append({name: values[name] for name in (values if keep is None else keep)})
             hidden.append(output)
-        logits = None if model.readout is None else model.readout(torch.cat(hidden))
-    if logits is not None:
-        logits = logits[:, 0] if lengths is None else logits.transpose(0, 1)
+        logits = model.readout(torch.cat(hidden))
+    logits = logits[:, 0] if lengths is None else logits.transpose(0, 1)
     stacked = {name: torch.cat([values[name] for values in kept]) for name in kept[0]}
     return Reading(logits, stacked, lambda arrays: labelled(model, arrays, codes, lengths, layers))
 

@@ -192,7 +192,7 @@ def connectivity_lags(
         raise UsageError("nothing can be measured: no position of the texts has a target that the network predicts")
     rows = []
     for key, group in pd.concat(frames).groupby(KEYS, dropna=False, sort=False):
-        rows.append([*key, *bootstrap(group["value"], resamples=1000), len(group)])
+        rows.append([*key, *bootstrap(group["value"]), len(group)])
     return pd.DataFrame(rows, columns=[*KEYS, "value", "low", "high", "texts"])
 
 

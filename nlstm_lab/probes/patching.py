@@ -57,7 +57,7 @@ def patch(
         pair without units `log_p` (.., code), too: what is then predicted.
 
     Raises:
-        UsageError: Texts do not end alike or are the same; there is no such symbol or axis, or no readout.
+        UsageError: Texts do not end alike or are the same; there is no such symbol or axis.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
@@ -69,7 +69,7 @@ def patch(
     if isinstance(over, str) or not isinstance(over, Collection) or not all(axis in AXES for axis in over):
         raise UsageError(f"over must name some of {', '.join(map(repr, AXES))}, not {over!r}")
     axes = [axis for axis in AXES if axis in over]
-    check_network(model, readout=True)
+    check_network(model)
     refuse_sampling(model)
     alone = isinstance(pairs, tuple) and bool(pairs) and not isinstance(pairs[0], tuple | list)
     if not isinstance(pairs, tuple | list) or not pairs:

@@ -37,17 +37,17 @@ class Attempt:
         self.kept = folder / ".checkpoint.pt"  # of a recorded run that a rule has ended
 
     def begin(self, experiment: Experiment, data: str, again: bool) -> None:
-        """Go on with the attempt that is there, or start one; begun otherwise: anew (`again`), or StaleRun."""
+        """Go on with the attempt that is there, or start one; one begun otherwise: anew (`again`), or StaleRun."""
         config, differing = self.path / "config.json", ""
         if config.exists():
             try:
                 differing = records.difference(records.read(config, records.CONFIG), experiment, data_sha256=data)
-            except DamagedFile as error:
-                differing = str(error)
+            except DamagedFile:
+                differing = f"its {config.name} is damaged"
         if differing and not again:
             raise StaleRun(
-                f"the unfinished attempt {self.path} cannot go on: {differing}; start anew with --again, or turn "
-                "that back"
+                f"the unfinished attempt {self.path} cannot go on: {differing}; start anew with --again, or bring "
+                "back what it was begun with"
             )
         with paths.writing(self.path, f"; nothing was begun; {GOES_ON}"):
             if differing:
@@ -68,7 +68,7 @@ class Attempt:
         shutil.rmtree(self.path)
 
     def fail(self, failure: dict[str, Any], experiment: Experiment) -> None:
-        """Record that training could not go on, unless an earlier one did; the attempt stays as it is."""
+        """Record that training could not go on, unless a run is recorded; the attempt stays as it is."""
         if not (self.folder / "result.json").exists():
             with paths.writing(self.folder, f"; that training could not go on is not recorded; {GOES_ON}"):
                 records.write_json(self.folder / "failed.json", failure)

@@ -111,7 +111,7 @@ def each(named: str, scale: str | None, read: Callable[[Path], Any]) -> list[Any
         with or_left_out():
             for name in records.listed(paths.runs() / experiment):
                 if re.fullmatch(named, name):
-                    with or_left_out(), contextlib.suppress(FileNotFoundError):
+                    with or_left_out(), contextlib.suppress(FileNotFoundError, NotADirectoryError):
                         found.append(read(paths.runs() / experiment / name))
     return [one for one in found if one is not None]
 
@@ -139,9 +139,11 @@ def is_known(name: str) -> bool:
 def resolve(name: str | Experiment, scale: str | None) -> Experiment:
     """Find an experiment from its name; without a scale at the largest that has recorded runs, small where none has.
 
-    UsageError: there is no such experiment or scale.
+    UsageError: there is no such experiment or scale, or an Experiment is of another scale.
     """
     if isinstance(name, Experiment):
+        if scale not in (None, name.scale):
+            raise UsageError(f"{name.name} is given at {name.scale} scale, not {scale!r}: make it at that one")
         return name
     if not isinstance(name, str):
         raise UsageError(f"name must be that of an experiment, or an Experiment, not {name!r}")

@@ -272,7 +272,7 @@ def audit(run: Run, weights: bool = True) -> Audited:
     recomputed = history["split"].isin(["valid", "test"]) & history["metric"].str.fullmatch(rf"[^/]+|{SHARE.pattern}")
     rows = history[recomputed & (history["epoch"] == best)]
     for row in rows.itertuples():
-        value = found.get((row.evaluation, row.split, row.metric), 0.0)
+        value = found.get((row.evaluation, row.split, row.metric), np.nan)
         room = CELLS if "/" in row.metric else max(ROUNDING * abs(row.value), POINTS * ("accuracy" in row.metric))
         if not abs(value - row.value) <= room:
             what = f"{row.evaluation} {row.split} {row.metric}"

@@ -27,7 +27,7 @@ EARLY = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700,
 
 # Updates between two times that what they left is read from the device, which makes a GPU wait for the processor.
 SYNC_EVERY = {"cpu": 1, "cuda": 50}
-SAVE_EVERY = 60.0  # seconds between checkpoints, of which there are two at the end of every epoch besides
+SAVE_EVERY = 60.0  # seconds between checkpoints; the end of every epoch writes two more
 
 SPLITS: tuple[Split, ...] = ("valid", "test")  # train is read while it trains
 
@@ -78,8 +78,8 @@ class _Trainer:
         for name, then in saved.get("setup", {}).items():
             if name != "epochs" and then != (now := self.setup.get(name)):  # more epochs may be added
                 raise UsageError(
-                    f"{file} was begun with {name}={then!r} and would go on with {now!r}: start it as begun, or name "
-                    "another file"
+                    f"{file} was begun with {name}={then!r} and would go on with {now!r}: start it as begun, or move "
+                    "the file away to begin anew"
                 )
         try:
             if saved["format"] != FORMAT:
@@ -240,7 +240,7 @@ class _Trainer:
         progress, self.after_update = self.progress, after_update
         with (
             listening() as self.asked,
-            device_faults(self.device, self.file, getattr(self.task, "batch_size", None)),
+            device_faults(self.device, self.file),
             tqdm(total=progress.updates, initial=progress.update, disable=not show) as bar,
         ):
             while progress.epoch < self.config.epochs and progress.epoch - progress.best_epoch < (patience or math.inf):

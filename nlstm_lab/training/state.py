@@ -25,7 +25,7 @@ FORMAT = 4  # raised when what a checkpoint holds changes
 MARK = b"sha256:"  # stands at the end, before the digest of the rest
 GOES_ON = "the same command goes on"
 NOTHING = (0.0,) * len(Score._fields)
-# Launchers, such as `timeout`, may send a signal to their process twice: the second one at once is not a wish.
+# Launchers, such as `timeout`, may send a signal twice: one that follows within this time is no second wish.
 ECHO = 1.0  # seconds
 Row = tuple[int, int, str, str, str, float]
 COLUMNS = ("epoch", "update", "split", "evaluation", "metric", "value")
@@ -51,7 +51,7 @@ class Progress:
     machines: list[dict[str, Any]] = field(default_factory=list)  # that took part, in their order
 
     def rate(self) -> float:
-        """Tokens a second of the updates alone, whatever was read besides."""
+        """Tokens a second of the updates alone, padding counted."""
         return self.tokens / max(self.update_seconds, 1e-9)
 
 
@@ -70,7 +70,7 @@ def listening() -> Iterator[list[str]]:
 
     if threading.current_thread() is threading.main_thread():
         for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if one != signal.SIGHUP or signal.getsignal(one) != signal.SIG_IGN:  # as nohup has it
+            if signal.getsignal(one) != signal.SIG_IGN:  # as under nohup, or of a job in the background
                 before[one] = signal.signal(one, handle)
     try:
         yield asked

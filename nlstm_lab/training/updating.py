@@ -46,10 +46,10 @@ class TrainingConfig:
         clip: Of the whole "gradient", as in the Nested LSTM paper, or of the whole "update" that the optimizer took.
         divide_on_plateau: Divides the learning rate when an epoch's validation loss does not fall.
         slope, slope_start: (ceiling, growth) of HM-LSTM's annealing, min(ceiling, slope_start + growth * epoch).
-        updates_per_epoch, batches_per_reading: Of an epoch, and of validation and test, cut short; None for all.
+        updates_per_epoch, batches_per_reading: At most so many an epoch, and batches of validation and of test.
         warm_up: Updates over which the learning rate rises linearly.
         output_bias_rate: The output bias's learning rate, in learning rates.
-        output_bias_first: Updates at the start that train the output bias alone; the rate above then holds for these.
+        output_bias_first: Updates at the start that train the output bias alone; only these have the rate above.
         rate_lengths: Mean segment lengths, one for each layer with a detector, to which `ratio_loss` with `rate_weight`
             holds the boundaries in the first `rate_epochs` epochs; None for all.
         select_by: What is lowest on validation in the best epoch, whose weights are kept: the "loss" or "error" rate.
@@ -247,7 +247,7 @@ def find_device(name: torch.device | str) -> torch.device:
 
 
 @contextmanager
-def device_faults(device: torch.device, file: Path | None, batch_size: int | None) -> Iterator[None]:
+def device_faults(device: torch.device, file: Path | None) -> Iterator[None]:
     """Say in one sentence that the device is full, or has failed in the block, and what is kept."""
     try:
         yield
@@ -255,8 +255,8 @@ def device_faults(device: torch.device, file: Path | None, batch_size: int | Non
         first = str(error).partition("\n")[0]
         if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in first:
             raise LabError(
-                f"the memory of the {device.type} is full with batches of {batch_size} sequences; {kept(file)}. A "
-                "smaller batch_size makes a variation with runs of its own"
+                f"the memory of the {device.type} is full; {kept(file)}. A smaller batch_size, hidden_size or length "
+                "makes a variation with runs of its own"
             ) from error
         if device.type == "cuda" and "CUDA" in first:
             raise LabError(f"the GPU has failed ({first}); {kept(file)}; the same command goes on") from error

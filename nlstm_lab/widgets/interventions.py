@@ -124,7 +124,7 @@ class InterventionLab(ReadingWidget):
             edit = partial(masked, torch.eye(size, dtype=torch.bool, device=codes.device), edit)
             texts, state = [texts] * size, rows(state, [0] * size)
         logits = probes.run(network, texts, [(where, edit)], [], state=state).logits
-        changed = logits.float().log_softmax(-1).cpu().numpy()  # type: ignore[union-attr]  # a language model's
+        changed = logits.float().log_softmax(-1).cpu().numpy()  # a language model's
         intact = read["log_p"].values[moment : len(codes)]
         return changed, (np.exp(intact) * (intact - changed)).sum(-1).clip(0)
 

@@ -58,7 +58,7 @@ def test_what_is_no_network_is_refused_in_a_sentence(tmp_path):
         ({"weights_sha256": "0"}, DamagedFile, sentence),
         ({"model": 7}, DamagedFile, sentence),
         ({"model": model | {"hidden_size": 7}}, DamagedFile, "another network"),
-        ({"model": model | {"unit": "os:system"}}, ValueError, "cell_type"),
+        ({"model": model | {"unit": "os:system"}}, DamagedFile, "cell_type"),
     ):
         (tmp_path / "config.json").write_text(json.dumps(known | change))
         with pytest.raises(error, match=message):

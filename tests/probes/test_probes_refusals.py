@@ -10,7 +10,6 @@ from nlstm_lab.cells import GRU, HMLSTM, LSTM, HierarchicalRNN, NestedLSTM
 from nlstm_lab.datasets import Excerpt, Lines
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
-from nlstm_lab.models import Network
 from nlstm_lab.probes import context_accuracy
 from nlstm_lab.probes.boundary_scores import agreement, text_truths
 from nlstm_lab.probes.decoding import labels
@@ -115,7 +114,6 @@ REFUSED = [
     (patch, {"pairs": 5}, "pairs"),
     (patch, {"over": None}, "over"),
     *((patch, {"pairs": ("abc", "dbc"), "metric": m}, r"metric.*\[n\]") for m in ("x", torch.sum, lambda x: x.numpy())),
-    (lambda network, text: probes.patch(Network(network().recurrent, None), ("abc", "dbc", "a", "b")), {}, "readout"),
     (ablated, {"memory": "middle"}, "memory .*'outer', 'inner', 'h', not 'middle'"),
     (ablated, {"memory": []}, "memory"),
     (ablated, {"moments": [0]}, "1 to 389"),

@@ -1,6 +1,6 @@
 """Faster ways to unroll cells of exactly some classes over time; each equals the oracle, the loop over `Cell.recur`.
 
-They compute products in fp32 or bf16 with fp32 states and weights, and pointwise functions that may be compiled.
+States and weights are fp32 or fp64; products of fp32 may be taken in bf16, and pointwise functions may be compiled.
 """
 
 import functools

@@ -144,7 +144,7 @@ def unroll_hmlstm(
     constants = ["slope", *sampled] if count > 1 else []
 
     def given(share: Tensor) -> list[Tensor]:
-        T, B = share.shape[:2]  # as `torch.bernoulli` draws, step by step and layer by layer
+        T, B = share.shape[:2]  # drawn as by the readable steps: step by step, layer by layer
         draws = share.new_empty(T, count - 1, B, 1).uniform_().unbind(1) if sampled else ()
         return [*([cells[0].slope.expand(T)] if constants else []), *draws]
 

@@ -26,9 +26,9 @@ def read(
 ) -> tuple[Tensor, list[State], list[list[Step]]] | None:
     """All layers over all steps, x [T, 1, features] or symbols [T, 1], and what each does in its `steps`, if asked for.
 
-    None where every step needs everything: with gradients, several texts, dropout, boundaries that the step function
-    does not decide or that are normalized together with the gates, and one that was given to the top layer; also where
-    `steps` are asked for of a cell that does not detect on COPY.
+    None where every step needs everything: on a GPU, with gradients, several texts, dropout, boundaries that the step
+    function does not decide or that are normalized together with the gates, or a first state with z = 1 in the top
+    layer; also where `steps` are asked for of a cell that does not detect on COPY.
     """
     devices = {x.device.type, *(part.device.type for state in states for part in state)}
     if torch.is_grad_enabled() or devices != {"cpu"} or x.shape[1] != 1 or (network.dropout and network.training):
