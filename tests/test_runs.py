@@ -213,8 +213,8 @@ def test_the_table_has_a_row_for_each_run_split_reader_and_metric(run):
     assert set(table.experiment) == {NAME, f"{NAME}+forget_bias=0.0"}
     assert set(runs.table(NAME).seed) == {3}
     assert runs.table(scale="paper").empty
-    pytest.raises(UsageError, runs.load, experiments.get(NAME, "small"), 0, "smoke")
-    for listing in (runs.table, runs.recorded, runs.failures, runs.unfinished):
+    own = experiments.get(NAME, "small")
+    for listing in (runs.table, runs.recorded, runs.failures, runs.unfinished, lambda scale: runs.load(own, 0, scale)):
         with pytest.raises(UsageError, match="'tiny'"):
             listing(scale="tiny")
 
