@@ -166,7 +166,7 @@ def audit(
 
 
 def _verdicts(target: str, recorded: "list[Run]") -> tuple[int, list[str]]:
-    """How many verdicts follow from the histories, and those that the committed table has otherwise."""
+    """How many verdicts the histories give and a committed table has, and those that it has otherwise."""
     import pandas as pd
 
     from nlstm_lab import targets

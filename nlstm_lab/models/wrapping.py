@@ -98,8 +98,7 @@ def _texts(name: str, given: Any) -> tuple[str, ...]:
     """Names in the order of their codes, one at least."""
     if not isinstance(given, Iterable) or isinstance(given, set | frozenset):
         raise TypeError(f"{name} must be str in the order of their codes, not {type(given).__name__}")
-    texts = tuple(given)
-    for text in texts:
+    for text in (texts := tuple(given)):
         if not isinstance(text, str):
             way_out = " (decode bytes to a str first)" if isinstance(given, bytes | bytearray) else ""
             raise TypeError(f"{name} must hold str, not {type(text).__name__} {text!r}{way_out}")

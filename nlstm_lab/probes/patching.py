@@ -40,7 +40,7 @@ def patch(
     """Patch what a clean reading holds into a corrupted one, just before steps of their common end.
 
     Args:
-        model: A network with a readout: of symbols, words or classes; it may read vectors.
+        model: A network that predicts symbols, words or classes; it may read vectors.
         pairs: (clean, corrupted, right, wrong), or (clean, corrupted) where a metric is given; or a list of them. Texts
             of a pair differ, end alike, and may be of other lengths; `right` and `wrong` are symbols or codes.
         metric: Of logits [n, outputs] after the last step, [n]; None for the logit of `right` less that of `wrong`.

@@ -143,7 +143,7 @@ def resolve(name: str | Experiment, scale: str | None) -> Experiment:
     """
     if isinstance(name, Experiment):
         if scale not in (None, name.scale):
-            raise UsageError(f"{name.name} is given at {name.scale} scale, not {scale!r}: make it at that one")
+            raise UsageError(f"{name.name} is given at {name.scale} scale, not {scale!r}: leave scale out")
         return name
     if not isinstance(name, str):
         raise UsageError(f"name must be that of an experiment, or an Experiment, not {name!r}")

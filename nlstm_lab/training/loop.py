@@ -240,7 +240,7 @@ class _Trainer:
         progress, self.after_update = self.progress, after_update
         with (
             listening() as self.asked,
-            device_faults(self.device, self.file),
+            device_faults(self.device, self.file, getattr(self.task, "batch_size", None)),
             tqdm(total=progress.updates, initial=progress.update, disable=not show) as bar,
         ):
             while progress.epoch < self.config.epochs and progress.epoch - progress.best_epoch < (patience or math.inf):

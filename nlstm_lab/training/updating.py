@@ -46,7 +46,7 @@ class TrainingConfig:
         clip: Of the whole "gradient", as in the Nested LSTM paper, or of the whole "update" that the optimizer took.
         divide_on_plateau: Divides the learning rate when an epoch's validation loss does not fall.
         slope, slope_start: (ceiling, growth) of HM-LSTM's annealing, min(ceiling, slope_start + growth * epoch).
-        updates_per_epoch, batches_per_reading: At most so many an epoch, and batches of validation and of test.
+        updates_per_epoch, batches_per_reading: At most so many an epoch, and batches a reading; None for all.
         warm_up: Updates over which the learning rate rises linearly.
         output_bias_rate: The output bias's learning rate, in learning rates.
         output_bias_first: Updates at the start that train the output bias alone; only these have the rate above.
@@ -247,16 +247,17 @@ def find_device(name: torch.device | str) -> torch.device:
 
 
 @contextmanager
-def device_faults(device: torch.device, file: Path | None) -> Iterator[None]:
+def device_faults(device: torch.device, file: Path | None, batch_size: int | None) -> Iterator[None]:
     """Say in one sentence that the device is full, or has failed in the block, and what is kept."""
     try:
         yield
     except RuntimeError as error:
         first = str(error).partition("\n")[0]
         if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in first:
+            size = f" with batches of {batch_size} sequences" if batch_size else ""  # a task of your own may have none
             raise LabError(
-                f"the memory of the {device.type} is full; {kept(file)}. A smaller batch_size, hidden_size or length "
-                "makes a variation with runs of its own"
+                f"the memory of the {device.type} is full{size}; {kept(file)}. A smaller batch_size, hidden_size or "
+                "length makes a variation with runs of its own"
             ) from error
         if device.type == "cuda" and "CUDA" in first:
             raise LabError(f"the GPU has failed ({first}); {kept(file)}; the same command goes on") from error

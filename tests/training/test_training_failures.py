@@ -122,14 +122,14 @@ def test_another_versions_checkpoint_is_refused_and_stays(change, finished, monk
 @pytest.mark.parametrize(
     ("error", "device", "said"),
     [
-        (torch.OutOfMemoryError("CUDA out of memory"), "cuda", "cuda is full.*no state was saved.*batch_size"),
+        (torch.OutOfMemoryError("CUDA out of memory"), "cuda", "batches of 16.*no state was saved.*smaller batch_size"),
         (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "cpu", "memory of the cpu is full"),
         (RuntimeError("CUDA error: an illegal memory access\nmore"), "cuda", "GPU has failed.*illegal memory access"),
         (RuntimeError("a fault of ours"), "cpu", "^a fault of ours$"),
     ],
 )
 def test_a_device_that_is_full_or_fails_is_one_sentence(error, device, said):
-    faults = device_faults(torch.device(device), None)
+    faults = device_faults(torch.device(device), None, 16)
     with pytest.raises((LabError, RuntimeError), match=said) as caught, faults:
         raise error
     assert isinstance(caught.value, LabError) == ("ours" not in said)
