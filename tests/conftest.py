@@ -34,6 +34,16 @@ def pytest_collection_finish():
     gc.enable()
 
 
+@pytest.fixture(params=["cpu", "cuda"])
+def device(request):
+    """The processor and, where there is one, the GPU: `-k cuda` runs what needs it."""
+    import torch
+
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no GPU here")
+    return torch.device(request.param)
+
+
 @pytest.fixture(scope="session")
 def once(tmp_path_factory):
     """`once(name, make)`: a folder that `make(folder)` fills once for all workers of a session; to read, or to copy."""

@@ -13,7 +13,7 @@ import timing
 import torch
 import trainings
 
-from nlstm_lab import paths, runs
+from nlstm_lab import experiments, paths, runs
 from nlstm_lab.cells import LSTM, NestedLSTM
 from nlstm_lab.errors import UsageError
 
@@ -66,6 +66,7 @@ def test_every_benchmark_runs_and_leaves_a_record_that_is_found(tmp_path, monkey
 
 @pytest.mark.slow
 def test_the_first_hour_on_a_gpu_runs_at_smoke_scale_stops_and_is_packed(runs_folder, tmp_path, monkeypatch, capfd):
+    assert all(experiments.get(name, "paper") for names in gpu.GROUPS.values() for name in names)
     line = ["gpu", "train", "ptb_char_lstm1", "--scale", "smoke", "--seeds", "0", "1", "--side-by-side", "2"]
     monkeypatch.setattr(sys, "argv", [*line, "--minutes", "5"])
     assert gpu.main() == 0

@@ -69,7 +69,7 @@ class Network(Module):
         self.add_module("unit", recurrent)  # its name in every record of weights
         self.readout, self.embedding, self.density = readout, embedding, density
         self.vocabulary, self.per_sequence, self.name, self.words = vocabulary, per_sequence, name, words
-        self.missing_weights: tuple[str, str] | None = None  # their digest, and what reading says
+        self.missing_weights: tuple[str, str] | None = None  # their digest, and what reading says; then on "meta"
         self.config: ModelConfig | None = None  # what it was built from
         self.interface: Interface | None = None
 
@@ -77,11 +77,6 @@ class Network(Module):
     def recurrent(self) -> cells.Recurrent:
         """The recurrent layers."""
         return self._modules["unit"]  # type: ignore[return-value]
-
-    def drop_weights(self, digest: str, message: str) -> "Network":
-        """Drop the weights but for their `digest`; reading raises MissingRun with the `message` from now on."""
-        self.missing_weights = digest, message
-        return self.to("meta")
 
     def require_weights(self) -> None:
         """Refuse to go on where the weights are not kept."""

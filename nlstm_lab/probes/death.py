@@ -16,9 +16,12 @@ from nlstm_lab.cells.base import memories
 from nlstm_lab.errors import UsageError
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.models import Interface
+from nlstm_lab.probes.forgetting import need
+from nlstm_lab.probes.reading import encode_symbols
 from nlstm_lab.probes.records import ensure
 from nlstm_lab.probes.tracing import trace
 from nlstm_lab.runs.run import resolve
+from nlstm_lab.settings import counts
 from nlstm_lab.training.liveness import JUDGED, liveness
 from nlstm_lab.training.loop import EARLY as FIRST
 
@@ -43,13 +46,15 @@ def first_updates(
         `cells`, tanh c of the innermost memory, which `unpacked_cells` reads.
     """
     experiment = resolve(name, scale)
-    about = {"config": experiment.digest(), "seed": seed, "text": text, "updates": list(updates)}
+    about = {"config": experiment.digest(), "seed": seed, "text": text, "updates": counts(updates, "updates", 0)}
     return ensure("first_updates", lambda: _watched(experiment, text, seed, updates), **about)
 
 
 def _watched(experiment: Experiment, text: str, seed: int, updates: Sequence[int]) -> pd.DataFrame:
     task = experiment.load()
     network = models.build(experiment.model, Interface.of(task), seed=seed, name=experiment.name)
+    encode_symbols(network, text)
+    need(trace(network, text))
     batch = next(iter(task.evaluate("valid", task.evaluations[0]))).inputs
     rows: list[dict[str, Any]] = []
 

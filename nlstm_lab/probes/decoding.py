@@ -21,7 +21,7 @@ from nlstm_lab.datasets import Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.interventions import spread, unit_ablations
-from nlstm_lab.probes.reading import BURN_IN, encode_symbols, names, seen, skipped, string
+from nlstm_lab.probes.reading import BURN_IN, called, encode_symbols, names, seen, skipped, string
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.seeds import untrained
 from nlstm_lab.probes.tracing import trace
@@ -220,6 +220,8 @@ def cell_cuts(model: Network, text: str | Excerpt) -> pd.DataFrame:
         text's first half, and as many predictions after each; UsageError where that half is too short for them.
     """
     codes = encode_symbols(model, read(text))
+    if not names(model.recurrent):
+        raise UsageError(f"{called(model)} has no memory cells; of hidden units, use unit_ablations")
     half = len(codes) // 2
     how: dict[str, Any] = {"other": codes[half:], "moments": spread(half, MOMENTS, MOMENTS), "distance": MOMENTS}
     frames = [unit_ablations(model, codes[:half], memory, **how) for memory in names(model.recurrent)]

@@ -53,13 +53,14 @@ def fixed_points(model: Network, text: reading.Text, *, constant: Any = None, st
         UsageError: The network chooses when to move, or the text is shorter than the starts.
     """
     codes = reading.encode(model, text)
-    starts = counted(starts, "starts", 1, len(codes) - 1)  # at most a start a step
-    traced = trace(model, codes, predictions=False)
-    if "z" in traced or "active" in traced:
+    first: Any = model.recurrent.layers[0]
+    if any(name.rpartition(".")[2] not in ("h", "c") for name in first.state_names):
         raise UsageError("a network that chooses when to move has no smooth step: take one without boundaries or clock")
+    traced = reading.skipped(trace(model, codes, predictions=False), 0, 2)
+    starts = counted(starts, "starts", 1, len(codes) - 1)  # at most a start a step
     parts = reading.memory_states(traced) | reading.hidden_states(traced)  # what a network carries
     along, places = torch.from_numpy(np.concatenate([part.values for part in parts.values()], -1)).double(), [*parts]
-    model = copy.deepcopy(model).double()
+    model = copy.deepcopy(model).cpu().double()  # SciPy searches there
     with reading.evaluating(model):
         move = _move(model, codes, constant)
         begun = along[np.linspace(1, len(codes) - 1, starts).round()]

@@ -48,7 +48,7 @@ def evaluating(model: nn.Module, gradients: bool = True) -> Iterator[None]:
     device = next(model.parameters()).device
     model.eval()
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(0)
+        (torch if device.type == "cuda" else torch.default_generator).manual_seed(0)  # the first seeds every GPU, too
         try:
             yield
         finally:

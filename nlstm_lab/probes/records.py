@@ -16,10 +16,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+import numpy as np
 import pandas as pd
 from torch import nn
 
 from nlstm_lab import models, paths
+from nlstm_lab.cells import HMLSTMCell
 from nlstm_lab.datasets import Excerpt, Lines, Sequences
 from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.models import Network
@@ -59,8 +61,8 @@ def ensure(name: str, measure: Callable[[], pd.DataFrame], /, **measured_with: A
         name: The experiment or its name; of a measurement, what its records are called.
         measure: Called without arguments where there is no record; returns a frame.
         measured_with: All that the result depends on: networks and long texts, which are known by their digest (or the
-            digest itself), numbers, strings, and lists of them. A network is its parameters and buffers here: flags of
-            its unit that were changed after training, and constants of the code that measures, are handed in beside it.
+            digest itself), numbers, strings, and lists of them. A network is known by its parameters and buffers, and
+            by what its cells' boundary and threshold were set to by hand.
 
     Raises:
         LabError: It could not be recorded; raised before anything is measured.
@@ -70,7 +72,7 @@ def ensure(name: str, measure: Callable[[], pd.DataFrame], /, **measured_with: A
         paths.writable(path.parent)  # or what was measured at length would be lost
         table = measure().to_csv(index=False, na_rep="NaN", float_format="%.7g", lineterminator="\n")
         paths.write(path, gzip.compress(f"# {key}\n{table}".encode(), mtime=0))
-    return _read(path, key)
+    return _read(path)
 
 
 def recorded(
@@ -100,7 +102,8 @@ def recorded(
         def bound(*args: Any, **kwargs: Any) -> dict[str, Any]:
             arguments = signature.bind(*args, **kwargs)
             arguments.apply_defaults()
-            return dict(arguments.arguments)
+            values = arguments.arguments.items()
+            return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values}
 
         def key(given: dict[str, Any]) -> dict[str, Any]:
             known_by = {subject: given.pop(subject), "text": str(given.pop(text))} | constants
@@ -118,8 +121,8 @@ def recorded(
             return ensure(name, lambda: measure(*args, **kwargs), **key(given))
 
         def find(*args: Any, **kwargs: Any) -> pd.DataFrame | None:
-            found, path = _place(name, key(bound(*args, **kwargs)))
-            return _read(path, found) if path.is_file() else None
+            path = _place(name, key(bound(*args, **kwargs)))[1]
+            return _read(path) if path.is_file() else None
 
         measured.find = find  # type: ignore[attr-defined]
         return cast(Measurement, measured)
@@ -140,12 +143,12 @@ def _place(name: str, measured_with: dict[str, Any]) -> tuple[str, Path]:
     return key, paths.probes() / f"{name}-{digest(key)[:16]}.csv.gz"
 
 
-def _read(path: Path, key: str) -> pd.DataFrame:
+def _read(path: Path) -> pd.DataFrame:
     try:
         first, _, table = gzip.decompress(path.read_bytes()).decode().partition("\n")
     except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError):
         first = table = ""
-    if first != f"# {key}":
+    if f"-{digest(first.removeprefix('# '))[:16]}." not in path.name:
         raise DamagedFile(f"{path.name} is not a record of what its name says; delete it to have it measured anew")
     return pd.read_csv(io.StringIO(table), keep_default_na=False, na_values=["NaN"])
 
@@ -155,21 +158,30 @@ def damaged() -> list[str]:
     wrong = []
     for path in sorted(paths.probes().glob("*.csv.gz")):
         try:
-            with gzip.open(path, "rt", encoding="utf-8") as file:
-                key = file.readline().removeprefix("# ").rstrip("\n")
-            _read(path, key if f"-{digest(key)[:16]}." in path.name else "")
-        except (DamagedFile, OSError, EOFError, ValueError, zlib.error):
+            _read(path)
+        except (DamagedFile, OSError, ValueError):
             wrong.append(f"{path.name} is not a record of what its name says")
     return wrong
 
 
 def _known(name: str, value: Any) -> Any:
     """A parameter as it is written into the record."""
-    if isinstance(value, nn.Module) or (isinstance(value, str) and len(value) > LONG):
-        return digest(value)
     if isinstance(value, list) and all(isinstance(each, nn.Module) for each in value):
-        return [digest(each) for each in value]
+        return [_known(name, each) for each in value]
+    if isinstance(value, nn.Module):
+        return " ".join([digest(value), *_by_hand(value)])
+    if isinstance(value, str) and len(value) > LONG:
+        return digest(value)
     try:
-        return json.loads(json.dumps(value))
-    except TypeError:
+        return json.loads(json.dumps(value, default=lambda one: one.tolist()))  # of NumPy
+    except (TypeError, AttributeError):
         raise UsageError(f"{name} of a probe record must be a network, a number, a string or a list of them") from None
+
+
+def _by_hand(model: nn.Module) -> list[str]:
+    """How the cells of an HM-LSTM decide on boundaries, as far as its config has it otherwise."""
+    config = getattr(model, "config", None)
+    built = {"boundary": "step", "threshold": 0.5} | dict(config.flags if config else {})
+    cells = [module for module in model.modules() if isinstance(module, HMLSTMCell)]
+    told = [(k, flag, getattr(cell, flag)) for k, cell in enumerate(cells, 1) for flag in ("boundary", "threshold")]
+    return [f"{flag} of layer {k}={value}" for k, flag, value in told if value != built[flag]]

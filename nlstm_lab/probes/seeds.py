@@ -38,13 +38,15 @@ def untrained(model: Network, seed: int = 0) -> Network:
     """
     check_network(model)
     fresh = copy.deepcopy(model)
+    if model.device.type == "cuda":  # of the seed the same as on a CPU
+        fresh.cpu()
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # `torch.manual_seed` would seed GPUs, too, and leave them so
         for module in (fresh.recurrent, fresh.embedding, fresh.readout):
             if module is not None:
                 _reset(module)
     trained = dict(model.named_parameters())
-    for name, weight in fresh.named_parameters():
+    for name, weight in fresh.to(model.device).named_parameters():
         old = trained[name]
         matrix = not old.is_meta and old.dim() > 1 and old.unique().numel() > 2
         if matrix and torch.equal(old, weight):

@@ -72,7 +72,8 @@ class Run:
         if not self.has_weights:
             why = f"the weights of {self.name} are not kept here (its record is); train it again with "
             why += f"`{command(self.experiment, self.seed)} --again`"
-            return network.drop_weights(self.result.get("weights_sha256", ""), why).eval()
+            network.missing_weights = self.result.get("weights_sha256", ""), why
+            return network.to("meta").eval()
         return read_weights(network, self.folder / WEIGHTS, self.result).to(find_device(device))
 
 

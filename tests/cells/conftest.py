@@ -14,7 +14,7 @@ def _however_small():
 
 
 @pytest.fixture
-def compiler():
+def compiler(device):
     """Skips where inductor cannot compile; asked by the test, since the answer takes seconds of importing."""
-    if what := lacking("cpu"):
+    if what := lacking(device.type):
         pytest.skip(f"inductor does not compile here: {what}")

@@ -44,7 +44,7 @@ def everything(unit, x, state=None):
     leaves = [*unit.parameters(), *(state or ()), *([x] if x.requires_grad else [])]
     results = read(unit, x, state)
     generator = torch.Generator().manual_seed(1)
-    loss = sum((torch.randn(r.shape, generator=generator, dtype=DOUBLE).to(r.dtype) * r).sum() for r in results)
+    loss = sum((torch.randn(r.shape, generator=generator, dtype=DOUBLE).to(r) * r).sum() for r in results)
     return [*results, *torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)]
 
 
@@ -148,9 +148,9 @@ def test_without_gradients_long_sequences_come_out_the_same(boundary):
 
 @pytest.mark.parametrize(("name", "tolerance"), [("fp32", 1e-5), pytest.param("bf16", 1e-2, marks=needs_bf16)])
 @pytest.mark.parametrize("unit", [LSTM, NestedLSTM])
-def test_precisions_stay_close_to_float64(unit, name, tolerance):
+def test_precisions_stay_close_to_float64(unit, name, tolerance, device):
     torch.manual_seed(0)
-    layer, x = unit(20, 64), torch.randint(20, (30, 8))
+    layer, x = unit(20, 64).to(device), torch.randint(20, (30, 8)).to(device)
     with precision(name):
         results = everything(layer, x)
     with disabled():
@@ -158,10 +158,11 @@ def test_precisions_stay_close_to_float64(unit, name, tolerance):
 
 
 @needs_bf16
-def test_bf16_products_of_the_hm_lstm_stay_close_to_float64():
+def test_bf16_products_of_the_hm_lstm_stay_close_to_float64(device):
     """With soft boundaries: of others a rounded score may choose another operation."""
     torch.manual_seed(0)
-    unit, x = hmlstm(20, 64, spread=0.05, dtype=torch.float32, boundary="soft"), torch.randn(20, 8, 20)
+    unit = hmlstm(20, 64, spread=0.05, dtype=torch.float32, boundary="soft").to(device)
+    x = torch.randn(20, 8, 20).to(device)
     with precision("bf16"):
         results = read(unit, x)
     with disabled():
@@ -222,9 +223,9 @@ def test_a_training_has_the_same_curve_with_and_without_the_fast_path(boundary):
     ("name", "dtype", "tolerance"),
     [("fp32", DOUBLE, 1e-10), pytest.param("bf16", torch.float32, 1e-2, marks=[needs_bf16, pytest.mark.soak])],
 )
-def test_compiled_functions_give_the_same(name, dtype, tolerance):
+def test_compiled_functions_give_the_same(name, dtype, tolerance, device):
     torch.manual_seed(0)
-    layer, x = NestedLSTM(5, 19, dtype=dtype), torch.randn(7, 3, 5, dtype=dtype)
+    layer, x = NestedLSTM(5, 19, dtype=dtype).to(device), torch.randn(7, 3, 5, dtype=dtype).to(device)
     with precision(name), compiled():
         results = everything(layer, x)
     with disabled():
@@ -241,9 +242,9 @@ def test_compiled_functions_give_the_same(name, dtype, tolerance):
         pytest.param({"normalize_cell": True, "selection": "hard"}, marks=pytest.mark.soak),
     ],
 )
-def test_compiled_functions_of_the_hm_lstm_give_the_same(flags):
+def test_compiled_functions_of_the_hm_lstm_give_the_same(flags, device):
     torch.manual_seed(0)
-    unit, x = hmlstm(5, 19, spread=0.3, **flags), torch.randn(7, 3, 5, dtype=DOUBLE)
+    unit, x = hmlstm(5, 19, spread=0.3, **flags).to(device), torch.randn(7, 3, 5, dtype=DOUBLE).to(device)
     with compiled():
         results = everything(unit, x)
     with disabled():

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
+from nlstm_lab.cells import HMLSTM
 from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.probes.records import digest, ensure
 
@@ -19,7 +20,7 @@ FRAME = pd.DataFrame(VALUES, index=[7, 9])
 def test_it_is_measured_once_and_the_same_both_times(network, text, probes_folder):
     measure = Mock(return_value=FRAME)
     first = ensure("timescales", measure, weights=network(), text=text, skip=100)
-    second = ensure("timescales", measure, weights=network(), text=text, skip=100)
+    second = ensure("timescales", measure, weights=network(), text=text, skip=np.int64(100))
     assert measure.call_count == 1
     pd.testing.assert_frame_equal(first, second)
     assert first.timescale[0] == pytest.approx(1 / 3, rel=1e-6)
@@ -37,6 +38,15 @@ def test_anything_else_is_another_record(network, text, change):
     given = {"name": "timescales", "weights": network(), "text": text, "skip": 100, change: other}
     ensure(given.pop("name"), measure, **given)
     assert measure.call_count == 2
+
+
+def test_what_a_cell_was_told_by_hand_is_another_record(network):
+    measure, model = Mock(return_value=FRAME), network(HMLSTM, num_layers=2, threshold=0.5)
+    lower, upper = model.recurrent.cells
+    for cell, flag, value in ((lower, "boundary", "step"), (lower, "boundary", "soft"), (upper, "threshold", 0)):
+        setattr(cell, flag, value)
+        ensure("timescales", measure, weights=model)
+    assert measure.call_count == 3
 
 
 def test_weights_are_known_by_every_value(network):

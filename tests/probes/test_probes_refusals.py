@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from nlstm_lab import experiments, figures, models, probes, runs
-from nlstm_lab.cells import GRU, HMLSTM, LSTM, HierarchicalRNN, NestedLSTM
+from nlstm_lab.cells import GRU, HMLSTM, LSTM, ClockworkRNN, HierarchicalRNN, NestedLSTM
 from nlstm_lab.datasets import Excerpt, Lines
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
@@ -166,6 +166,12 @@ REFUSED = [
     (lambda network, text: probes.write(network()), {}, "by hand"),
     (lambda network, text: probes.shuffled(text, "sentences"), {}, "'words'"),
     (lambda network, text: probes.fixed_points(network(HMLSTM, num_layers=2), text), {}, "boundaries"),
+    (lambda network, text: probes.fixed_points(network(ClockworkRNN), text), {}, "clock"),
+    (lambda network, text: probes.fixed_points(network(), "a"), {}, "2 or more"),
+    (lambda network, text: probes.cell_cuts(network(GRU), text), {}, "no memory cells"),
+    (lambda network, text: probes.first_updates("ptb_char_lncwrnn", "a b", scale="smoke"), {}, "no memory cells"),
+    (lambda network, text: probes.first_updates("ptb_char_lstm1", "a b", scale="smoke", updates=1), {}, "updates"),
+    (lambda network, text: probes.first_updates("autocomplete_lstm", "a b", scale="smoke"), {}, "does not predict"),
     *((lambda net, text, n=n: probes.fixed_points(net(), text, starts=n), {}, "start") for n in (1.5, 400)),
     (lambda network, text: probes.classes(probes.trace(network(), [text, "abc"])), {}, "several texts"),
     (lambda network, text: gradient_by_distance(HierarchicalRNN(4, 6, 2), torch.zeros(5, 2, 4)), {}, "connectivity"),

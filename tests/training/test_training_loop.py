@@ -311,6 +311,16 @@ def test_seconds_and_tokens_are_those_of_all_attempts(tmp_path, monkeypatch):
     assert both.rate() > 1.5 * both.tokens / both.seconds  # of the updates alone
 
 
+@pytest.mark.slow
+def test_a_training_goes_on_on_a_gpu_and_back(device, tmp_path):
+    def trained(where):
+        for epoch, device in enumerate((CPU, where, CPU)):
+            done = fit(network(), TrainingConfig(epoch + 1, 0.01), checkpoint=tmp_path / str(where), device=device)
+        return [row[-1] for row in done.history]
+
+    assert trained(device) == pytest.approx(trained("cpu"), rel=0 if device == CPU else 1e-6)
+
+
 ELSEWHERE = {"processor": "another", "threads": 4, "instructions": "AVX2", "cuda": [], "torch": "2.0"}
 
 
