@@ -94,8 +94,9 @@ def agree(old: pd.DataFrame, new: pd.DataFrame, decimals: Mapping[str, int]) -> 
         if column not in decimals and "f" not in (a.dtype.kind, b.dtype.kind):
             return bool(a.equals(b))
         share, unit = (COMPUTED, 10.0 ** -decimals[column]) if column in decimals else (RECORDED, 1e-12)
-        a, b = (pd.to_numeric(numbers, errors="coerce") for numbers in (a, b))
-        return bool(np.allclose(b, a, rtol=share, atol=unit, equal_nan=True))
+        x, y = (pd.to_numeric(values, errors="coerce") for values in (a, b))
+        words = a[x.isna()].astype(str).equals(b[y.isna()].astype(str))
+        return words and bool(np.allclose(y, x, rtol=share, atol=unit, equal_nan=True))
 
     return len(old) == len(new) and list(old) == list(new) and all(map(close, old))
 

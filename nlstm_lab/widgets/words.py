@@ -147,9 +147,10 @@ class ConnectivityExplorer(LabWidget):
     ) -> None:
         self.networks = _networks(self, networks)
         self._measured: dict[tuple[str, ...], dict[str, xr.Dataset]] = {}  # by text, target, word and mode
-        place = len(text) // 2 if at is None else at
-        if text and not 0 <= place < len(text):
-            raise UsageError(f"there is no position {place}: the text has the positions 0 to {len(text) - 1}")
+        length = min(len(text), LARGEST)
+        place = length // 2 if at is None else at
+        if text and not 0 <= place < length:
+            raise UsageError(f"there is no position {place}: the text has the positions 0 to {length - 1}")
         super().__init__(text=text, target=target, word=word, mode=mode, scale=scale, at=place)
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:

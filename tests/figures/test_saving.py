@@ -241,6 +241,7 @@ def test_a_recorded_number_is_drawn_anew_where_its_last_stored_digit_changes(fol
     same = record.assign(value=record["value"] * (1 + 1e-15))
     figures.save(figures.subplots()[0], data=same, name="lab_recorded_figure")
     assert contents(folder) == before
-    other = record.assign(value=record["value"] * (1 + 3e-6))
-    figures.save(figures.subplots()[0], data=other, name="lab_recorded_figure")
-    assert contents(folder) != before
+    for value in (record["value"] * (1 + 3e-6), [np.nan, 0.5, 0.25], ["dead", 0.5, 0.25]):
+        figures.save(figures.subplots()[0], data=record.assign(value=value), name="lab_recorded_figure")
+        assert contents(folder) != before
+        before = contents(folder)

@@ -50,13 +50,17 @@ def test_the_figure_is_that_of_what_is_shown(networks, mode):
     assert not frame.loc[frame["time"] > 9, "shade"].any()
 
 
-def test_one_word_is_asked_for_everywhere(networks):
+def test_one_word_is_asked_for_everywhere_and_a_place_is_one_of_what_is_read(networks, monkeypatch):
     widget = ConnectivityExplorer(networks, TEXT, target="given", word="cage")
     (matrix,) = widget.matrices.values()
     assert set(matrix["targets"][0]) == {"cage"}
     with pytest.raises(UsageError, match="'cage'"):
         widget.word = "cag"
     assert widget.word == "cage"
+    monkeypatch.setattr("nlstm_lab.widgets.words.LARGEST", 6)
+    assert ConnectivityExplorer(networks, TEXT).at == 3
+    with pytest.raises(UsageError, match="0 to 5"):
+        ConnectivityExplorer(networks, TEXT, at=6)
 
 
 def test_every_network_completes_what_stands_before_the_caret(networks):
