@@ -193,7 +193,7 @@ def _format(value: Any) -> str:
     >>> print(_format("novel.txt"), _format("1984"), _format("a+b.txt"), _format(1e36))
     novel.txt "1984" "a\\u002bb.txt" 1e36
     """
-    value = os.fspath(value) if isinstance(value, os.PathLike) else value
+    value = os.fspath(value) if isinstance(value, os.PathLike) else getattr(value, "tolist", lambda: value)()  # NumPy's
     if isinstance(value, str) and "+" not in value and _parse(value) == value:
         return value
     return json.dumps(value).replace("+", "" if isinstance(value, float) else "\\u002b")
