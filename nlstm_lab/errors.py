@@ -60,11 +60,7 @@ class Interrupted(LabError):
 
 
 def hint(wanted: str, names: Iterable[str], otherwise: str = "") -> str:
-    """The end of a sentence about a name that is not there: the one that may be meant, `otherwise`, or those there are.
-
-    >>> hint("ptv", ["ptb", "text8"]), hint("wikipedia", ["ptb", "text8"])
-    ('did you mean ptb?', 'there are: ptb, text8')
-    """
+    """The end of a sentence about a name that is not there: the one that is meant, `otherwise`, or those there are."""
     names = list(names)
     near = get_close_matches(wanted, names, n=1)
     return f"did you mean {near[0]}?" if near else otherwise or f"there are: {', '.join(names) or 'none'}"

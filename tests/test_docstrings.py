@@ -17,10 +17,7 @@ EXAMPLES = sorted(
     for module in pkgutil.walk_packages(lab.__path__, "nlstm_lab.")
     if ">>> " in Path(module.module_finder.find_spec(module.name).origin).read_text(encoding="utf-8")
 )
-TAKE_LONG = (
-    *("figures.activations", "figures.saving", "probes.interventions", "nlstm_lab.probes", "targets.rendering"),
-    "targets.verdicts",
-)
+TAKE_LONG = ("figures.activations", "figures.saving", "probes.interventions", "nlstm_lab.probes", "targets.rendering")
 
 
 @pytest.mark.parametrize(

@@ -82,11 +82,6 @@ class Recurrent(Module):
         make: Any = self.cell_class
         return make(input_size, self.hidden_size, bias=self.bias, **options)  # type: ignore[no-any-return]
 
-    @property
-    def all_weights(self) -> list[list[nn.Parameter]]:
-        """The parameters of each layer, lowest first."""
-        return [list(cell.parameters()) for cell in self.cells]
-
     def flatten_parameters(self) -> None:
         """Do nothing: torch's modules lay out their weights anew, and here none need it."""
 

@@ -175,8 +175,7 @@ def cached(entry_name: str, sources: Sequence[Path], build: Callable[[], Parsed]
         for name, array in parsed.arrays.items():
             with paths.atomic(entry / f"{name}.npy") as partial, partial.open("wb") as file:
                 np.save(file, array, allow_pickle=False)
-        with paths.atomic(entry / "manifest.json") as partial:
-            partial.write_text(manifest, "utf-8")
+        paths.write(entry / "manifest.json", manifest)
     return _load(entry) or parsed
 
 

@@ -84,7 +84,8 @@ def lines(
         share: Passed to `Figure.subplots`.
 
     Returns:
-        The figure, which carries what is plotted, and its axes [rows, columns]; UsageError where that is nothing.
+        The figure, which carries what is plotted, and its axes [rows, columns]; UsageError where that is nothing, or a
+        line has two values at one place.
 
     >>> loss = {"model": "lstm", "seed": [0, 0, 1, 1], "epoch": [1, 2, 1, 2], "bpc": [2.0, 1.8, 2.1, 1.7]}
     >>> figure, axes = lines(pd.DataFrame(loss), "epoch", "bpc")
@@ -95,6 +96,8 @@ def lines(
     for panel, here in panels:
         for name in in_order(here[hue])[::-1]:
             one, style = here[here[hue].astype(str) == name].dropna(subset=[y]), _style(name)
+            if one.duplicated([x, "seed"]).any():
+                raise UsageError(f"{name} has two values of {y} at one {x}: choose rows of one split and metric")
             wide = one.pivot(index=x, columns="seed", values=y)
             if wide.shape[1] > 1:
                 panel.plot(wide, **{**style, "linewidth": 0.5, "alpha": 0.35, "marker": ""})

@@ -56,8 +56,7 @@ def save(network: Network, folder: Path | str) -> Path:
     content = {"name": network.name, "model": network.config.record(), "interface": network.interface.record()}
     content["weights_sha256"] = digest(weights)
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"  # fails, if at all, before anything is replaced
-    with paths.writing(folder / WEIGHTS), paths.atomic(folder / WEIGHTS) as partial:
-        partial.write_bytes(safetensors.torch.save(weights))  # `save_file` would hide the system's reason
+    paths.write(folder / WEIGHTS, safetensors.torch.save(weights))  # `save_file` would hide the system's reason
     paths.write(folder / CONFIG, text)
     return folder
 

@@ -53,8 +53,7 @@ def fixed_points(model: Network, text: reading.Text, *, constant: Any = None, st
         UsageError: The network chooses when to move, or the text is shorter than the starts.
     """
     codes = reading.encode(model, text)
-    first: Any = model.recurrent.layers[0]
-    if any(name.rpartition(".")[2] not in ("h", "c") for name in first.state_names):
+    if not {name.rpartition(".")[2] for name in model.recurrent.cells[0].state_names} <= {"h", "c"}:
         raise UsageError("a network that chooses when to move has no smooth step: take one without boundaries or clock")
     traced = reading.skipped(trace(model, codes, predictions=False), 0, 2)
     starts = counted(starts, "starts", 1, len(codes) - 1)  # at most a start a step

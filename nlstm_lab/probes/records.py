@@ -36,10 +36,9 @@ class Measurement(Protocol):
     """A measurement that is recorded; `find` returns its record, or None where it would have to be measured."""
 
     __name__: str
+    find: Callable[..., pd.DataFrame | None]
 
     def __call__(self, *args: Any, **kwargs: Any) -> pd.DataFrame: ...
-
-    def find(self, *args: Any, **kwargs: Any) -> pd.DataFrame | None: ...
 
 
 def digest(value: str | nn.Module) -> str:
@@ -86,12 +85,6 @@ def recorded(
         name: Of the records.
         by: Parameters that are part of the key at their defaults, too; the others are where they differ from them.
         constants: What else it is measured with, as the key names it.
-
-    >>> @recorded("losses", by=["seed"])
-    ... def losses(model, text, seed=0):
-    ...     return pd.DataFrame({"loss": [len(read(text))]})
-    >>> losses(None, "a text that is not in a corpus")["loss"].item()
-    30
     """
 
     def decorate(measure: Callable[..., pd.DataFrame]) -> Measurement:

@@ -37,9 +37,7 @@ def untrained(model: Network, seed: int = 0) -> Network:
     pruning, a parametrization) is to be made a plain parameter first.
     """
     check_network(model)
-    fresh = copy.deepcopy(model)
-    if model.device.type == "cuda":  # of the seed the same as on a CPU
-        fresh.cpu()
+    fresh = copy.deepcopy(model).to("cpu" if model.device.type == "cuda" else model.device)  # the same on both
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # `torch.manual_seed` would seed GPUs, too, and leave them so
         for module in (fresh.recurrent, fresh.embedding, fresh.readout):

@@ -27,6 +27,8 @@ class Runs:
     """What runs measured (values by seed), and how a rule ended them. UsageError: one is under way."""
 
     def __init__(self, table: pd.DataFrame) -> None:
+        if not isinstance(table, pd.DataFrame) or not {*TABLE} <= {*table}:
+            raise UsageError(f"hand in lab.runs.table(...), a frame with the columns {', '.join(TABLE)}")
         self.values: dict[tuple[str, ...], dict[int, float]] = {}
         for experiment, scale, seed, split, evaluation, metric, value in table[TABLE].itertuples(index=False):
             self.values.setdefault((experiment, scale, evaluation, metric, split), {})[int(seed)] = float(value)
@@ -57,12 +59,7 @@ def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.Data
         claims: `lab.probes.measured_claims()`.
 
     Raises:
-        UsageError: A run is under way, or a claim is not registered.
-
-    >>> import nlstm_lab as lab
-    >>> frame = verdicts(lab.runs.table(), lab.probes.measured_claims())
-    >>> bool((frame.verdict == "holds").any())
-    True
+        UsageError: A run is under way, a claim is not registered, or the frame is no table of runs.
     """
     runs, rows = Runs(table), list[Row]()
     judged = judge_claims(pd.DataFrame(columns=CLAIMS) if claims is None else claims)

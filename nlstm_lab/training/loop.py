@@ -256,7 +256,7 @@ def fit(
     config: TrainingConfig,
     *,
     seed: int,
-    checkpoint: Path | None = None,
+    checkpoint: Path | str | None = None,
     device: torch.device | str = "cpu",
     precision: Precision = "fp32",
     patience: int | None = None,
@@ -294,4 +294,5 @@ def fit(
     network.to(find_device(device))
     setup = {"precision": precision, "seed": seed, "data": task.fingerprint, **asdict(config)}
     torch.manual_seed(seed)
-    return _Trainer(network, task, config, checkpoint, setup).run(patience, progress, after_update)
+    file = Path(checkpoint) if checkpoint else None
+    return _Trainer(network, task, config, file, setup).run(patience, progress, after_update)

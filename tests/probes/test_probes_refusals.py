@@ -1,11 +1,14 @@
 """What cannot be measured is refused in one sentence, and what is empty or small is measured as it is."""
 
+from functools import partial
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
 
-from nlstm_lab import experiments, figures, models, probes, runs
+from nlstm_lab import experiments, figures, models, probes, runs, targets
 from nlstm_lab.cells import GRU, HMLSTM, LSTM, ClockworkRNN, HierarchicalRNN, NestedLSTM
 from nlstm_lab.datasets import Excerpt, Lines
 from nlstm_lab.datasets.base import Vocabulary
@@ -184,6 +187,12 @@ REFUSED = [
     (lambda network, text: runs.load(None), {}, "name must be"),
     (lambda network, text: experiments.variant("ptb_char_nlstm", hiden_size=3), {}, r"mean hidden_size\?"),
     (lambda network, text: experiments.variant("ptb_char_nlstm", options=3), {}, "no flag 'options'"),
+    (
+        lambda network, text: figures.lines(pd.DataFrame({"model": "lstm", "seed": [0, 0], "t": 1}), "t", "t"),
+        {},
+        "split",
+    ),
+    *((lambda network, text, table=t: targets.verdicts(table), {}, "runs.table") for t in (None, pd.DataFrame())),
     (lambda network, text: figures.hidden_norms(probes.trace(network(), text)), {}, "boundaries"),
     (lambda network, text: figures.cell_activations(probes.trace(network(), [text, "abc"])), {}, "one text"),
     (lambda network, text: figures.patch_map(probes.patch(network(), [("abc", "dbc", "a", "b")])), {}, "one pair"),
@@ -247,19 +256,14 @@ def test_of_two_words_the_third_likeliest_is_none(network):
 
 
 SYMBOLS = [
-    lambda model, text: probes.trace(model, text),
-    lambda model, text: probes.run(model, text),
-    lambda model, text: probes.lens(model, text, burn_in=0),
+    *(probes.trace, probes.run, probes.ablations, probes.cell_cuts),
+    *(partial(probe, burn_in=0) for probe in (probes.lens, probes.units, probes.timescales)),
     lambda model, text: probes.attribution(model, text, "d"),
     lambda model, text: probes.patch(model, (text, "abc", "a", "b")),
     lambda model, text: probes.intervene(model, text, "inner", moments=[2], distance=1),
     lambda model, text: probes.loss_by_context(model, text, contexts=(1,), positions=1),
-    lambda model, text: probes.units(model, text, burn_in=0),
     lambda model, text: probes.fixed_points(model, text, starts=1),
-    lambda model, text: probes.timescales(model, text, burn_in=0),
-    lambda model, text: probes.ablations(model, text),
     lambda model, text: probes.unit_ablations(model, text, "inner", moments=[2], distance=1),
-    lambda model, text: probes.cell_cuts(model, text),
 ]
 
 

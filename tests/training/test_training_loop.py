@@ -315,7 +315,7 @@ def test_seconds_and_tokens_are_those_of_all_attempts(tmp_path, monkeypatch):
 def test_a_training_goes_on_on_a_gpu_and_back(device, tmp_path):
     def trained(where):
         for epoch, device in enumerate((CPU, where, CPU)):
-            done = fit(network(), TrainingConfig(epoch + 1, 0.01), checkpoint=tmp_path / str(where), device=device)
+            done = fit(network(), TrainingConfig(epoch + 1, 0.01), checkpoint=f"{tmp_path}/{where}", device=device)
         return [row[-1] for row in done.history]
 
     assert trained(device) == pytest.approx(trained("cpu"), rel=0 if device == CPU else 1e-6)
