@@ -65,7 +65,10 @@ def build() -> int:
 
 def sources() -> dict[str, str]:
     """Every page of the site by its path: Markdown and notebooks."""
+    readme = relinked((paths.root() / "README.md").read_text(encoding="utf-8"))
     names: dict[str, Any] = {
+        "documents": readme.partition("notebooks:\n\n")[2].partition("\n\nEvery figure")[0],
+        "legend": readme.partition("<!-- findings:end -->\n\n")[2].partition("\n\n<!-- results:begin -->")[0],
         "findings": catalogue.findings(),
         "order": catalogue.reading_order(),
         "listing": written.listed("notebooks/", "figures/"),
@@ -109,7 +112,7 @@ def badge(said: catalogue.Statement) -> str:
 def finding(one: catalogue.Finding) -> str:
     """A finding's page: the prose, each claim with its verdict and runs, the figures, the notebook."""
     body = re.sub("^###", "##", relinked(one.body, "../"), flags=re.MULTILINE)  # a title is a level higher than there
-    lines = [f"# {one.title}", "", body, ""]
+    lines = [f"# {one.title}", "", one.line, "", body, ""]
     for said in one.statements:
         asked = f"{said.document}, {said.where}" if said.document else f"Our own question, {said.where}"
         lines += [f"> {said.says}", ">", f"> {asked}", "", f"{badge(said)} **{said.ours or 'no run yet'}**", ""]
