@@ -160,12 +160,12 @@ def compared(source: str) -> list[str]:
 
 
 def tally(name: str) -> str:
-    """How often each verdict falls on the tables and claims that a notebook calls by their name."""
+    """How often each verdict falls on the tables and claims that a notebook names, also as f"name_{part}"."""
     source = (paths.notebooks() / f"{name}.ipynb").read_text(encoding="utf-8")
-    named = set(re.findall(r'\\"([\w.]+)\\"', source))
+    named = re.sub(r"\{\w+\}", r"\\w+", "|".join(re.findall(r'\\"(\w[\w.{}]*)\\"', source)))
     frame = numbers.verdicts()
-    whole = frame["document"] + "." + frame["place"]
-    mine = frame["anchor"] & (whole.isin(named) | (frame["kind"].eq("claim") & frame["place"].isin(named)))
+    whole, claims = frame["document"] + "." + frame["place"], frame["kind"].eq("claim")
+    mine = frame["anchor"] & (whole.str.fullmatch(named) | (claims & frame["place"].str.fullmatch(named)))
     found = frame.loc[mine & frame["verdict"].ne(""), "verdict"].value_counts(sort=False)
     several = {"holds": "hold", "fails": "fail", "differs": "differ", "smaller scale": "at smaller scale only"}
     return ", ".join(f"{n} {several.get(word, word) if n > 1 else word}" for word, n in found.items())
