@@ -107,7 +107,7 @@ def worst(found: Iterable[str]) -> str:
 
 
 def _statement(rows: pd.DataFrame, comparisons: int) -> Statement:
-    least = rows.sort_values("ours", kind="stable").iloc[0]
+    least = rows[rows["verdict"].eq(worst(rows["verdict"]))].sort_values("ours", kind="stable").iloc[0]
     found = rows["verdict"].value_counts(sort=False)
     ours = ""
     if least["scale"]:
