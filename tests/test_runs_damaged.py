@@ -211,6 +211,8 @@ def test_a_record_agrees_with_its_history_and_its_weights(run):
     assert (outcome.wrong, outcome.lacking) == ([], "")
     assert outcome.recomputed == 2 * 3 * 2  # blocks and streams; nats, accuracy and bits; validation and test
     assert audit(run, weights=False).lacking == "weights were left out"
+    run.result["data_sha256"] = "another"
+    assert (audit(run).wrong, audit(run).lacking) == ([], "data is another than the run's")
 
 
 @pytest.mark.slow

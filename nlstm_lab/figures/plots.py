@@ -84,8 +84,7 @@ def lines(
         share: Passed to `Figure.subplots`.
 
     Returns:
-        The figure, which carries what is plotted, and its axes [rows, columns]; UsageError where that is nothing, or a
-        line has two values at one place.
+        The figure, which carries its numbers, and its axes [rows, columns]; UsageError: nothing, or two values a place.
 
     >>> loss = {"model": "lstm", "seed": [0, 0, 1, 1], "epoch": [1, 2, 1, 2], "bpc": [2.0, 1.8, 2.1, 1.7]}
     >>> figure, axes = lines(pd.DataFrame(loss), "epoch", "bpc")

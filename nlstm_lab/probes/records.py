@@ -95,8 +95,7 @@ def recorded(
         def bound(*args: Any, **kwargs: Any) -> dict[str, Any]:
             arguments = signature.bind(*args, **kwargs)
             arguments.apply_defaults()
-            values = arguments.arguments.items()
-            return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values}
+            return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in arguments.arguments.items()}
 
         def key(given: dict[str, Any]) -> dict[str, Any]:
             known_by = {subject: given.pop(subject), "text": str(given.pop(text))} | constants

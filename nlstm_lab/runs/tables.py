@@ -262,6 +262,8 @@ def audit(run: Run, weights: bool = True) -> Audited:
         task = run.experiment.task.load()
     except MissingData:
         return Audited(0, "data is not on this machine", wrong)
+    if task.fingerprint != run.result["data_sha256"]:
+        return Audited(0, "data is another than the run's", wrong)
     read = task.evaluations[0]
     dead = shares(network, next(iter(task.evaluate("valid", read))).inputs)
     found = {(read, "valid", metric): value for metric, value in dead.items()}
