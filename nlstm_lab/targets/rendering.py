@@ -216,7 +216,7 @@ def readme_block(verdicts: pd.DataFrame) -> str:
     rows["note"] = rows["note"].mask(rows["kind"].eq("from memory"), FROM_MEMORY)
     rows["says"] = rows["says"].mask(claim, rows["says"] + "<br>*Measured: " + rows["subject"] + ".*")
     rows = rows[claim | (rows["kind"].eq("ordering") & rows["anchor"]) | (number & (ran | rows["as_printed"].ne("")))]
-    lines = [DECIDED, "Where a sentence has several comparisons, the smallest difference is shown.", ""]
+    lines = [DECIDED, f"Of a sentence's comparisons the smallest is shown. {LOST}: not after Holm's correction.", ""]
     for name, mine in rows[~rows["own"]].groupby("document", sort=False):
         document = load(str(name))
         within = (f"{document.places[one.place].where}, {one}." for one in discriminations(mine) if one.ours[1])
