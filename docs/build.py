@@ -67,8 +67,8 @@ def sources() -> dict[str, str]:
     """Every page of the site by its path: Markdown and notebooks."""
     readme = relinked((paths.root() / "README.md").read_text(encoding="utf-8"))
     names: dict[str, Any] = {
-        "documents": readme.partition("notebooks:\n\n")[2].partition("\n\nEvery figure")[0],
-        "legend": readme.partition("<!-- findings:end -->\n\n")[2].partition("\n\n<!-- results:begin -->")[0],
+        "documents": readme.split("notebooks:\n\n")[1].split("\n\nEvery figure")[0],
+        "legend": readme.split("<!-- findings:end -->\n\n")[1].split("\n\n<!-- results:begin -->")[0],
         "findings": catalogue.findings(),
         "order": catalogue.reading_order(),
         "listing": written.listed("notebooks/", "figures/"),

@@ -61,6 +61,5 @@ class Interrupted(LabError):
 
 def hint(wanted: str, names: Iterable[str], otherwise: str = "") -> str:
     """The end of a sentence about a name that is not there: the one that is meant, `otherwise`, or those there are."""
-    names = list(names)
-    near = get_close_matches(wanted, names, n=1)
+    near = get_close_matches(wanted, names := list(names), n=1)
     return f"did you mean {near[0]}?" if near else otherwise or f"there are: {', '.join(names) or 'none'}"

@@ -175,7 +175,8 @@ def cached(entry_name: str, sources: Sequence[Path], build: Callable[[], Parsed]
         for name, array in parsed.arrays.items():
             with paths.atomic(entry / f"{name}.npy") as partial, partial.open("wb") as file:
                 np.save(file, array, allow_pickle=False)
-        paths.write(entry / "manifest.json", manifest)
+        with paths.atomic(entry / "manifest.json") as partial:
+            partial.write_text(manifest, "utf-8")
     return _load(entry) or parsed
 
 
