@@ -106,8 +106,13 @@ def worst(found: Iterable[str]) -> str:
     return next(one for one in ("fails", "inconclusive", "not run", *found) if one in found)
 
 
+def shown(rows: pd.DataFrame) -> "pd.Series[Any]":
+    """Of a sentence's comparisons, the smallest of those that have its verdict."""
+    return rows[rows["verdict"].eq(worst(rows["verdict"]))].sort_values("ours", kind="stable").iloc[0]
+
+
 def _statement(rows: pd.DataFrame, comparisons: int) -> Statement:
-    least = rows[rows["verdict"].eq(worst(rows["verdict"]))].sort_values("ours", kind="stable").iloc[0]
+    least = shown(rows)
     found = rows["verdict"].value_counts(sort=False)
     ours = ""
     if least["scale"]:

@@ -113,8 +113,7 @@ def results() -> str:
         rows = rows[rows["kind"].eq("ordering") & rows["anchor"]]
         rows = rows[rows["says"].eq(rows["says"].unique()[int(which)]) & rows["split"].eq(split)]
         rows = rows[rows["metric"].eq(rows["metric"].iloc[0])]
-        verdict = catalogue.worst(rows["verdict"])
-        least = rows[rows["verdict"].eq(verdict)].sort_values("ours", kind="stable").iloc[0]
+        least = catalogue.shown(rows)
         measured, command = "", f"`sweep '{pattern}' --scale paper`"
         if least["scale"]:
             wide = least["high"] - least["low"]
@@ -127,6 +126,7 @@ def results() -> str:
             measured = f"{measured} {unit}{against}, {SPLITS[split]}, {least['scale']} scale"
             options = f"--scale {least['scale']} --seeds 0-{int(least['seeds']) - 1} {how}".strip()
             command = f"`sweep '{pattern}' {options}`"
+        verdict = least["verdict"]
         if verdict in ("holds", "fails") and not numbers.remaining()[least.name]:
             verdict = f"{verdict} {LOST}"
         lines.append(f"| {table} | {claim} | {measured} | {int(least['seeds']) or ''} | {verdict} | {command} |")

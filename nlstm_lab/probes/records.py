@@ -175,5 +175,5 @@ def _by_hand(model: nn.Module) -> list[str]:
     config = getattr(model, "config", None)
     built = {"boundary": "step", "threshold": 0.5} | dict(config.flags if config else {})
     cells = [module for module in model.modules() if isinstance(module, HMLSTMCell)]
-    told = [(k, flag, getattr(cell, flag)) for k, cell in enumerate(cells, 1) for flag in ("boundary", "threshold")]
-    return [f"{flag} of layer {k}={value}" for k, flag, value in told if value != built[flag]]
+    flags = [(k, flag, getattr(cell, flag)) for k, cell in enumerate(cells, 1) for flag in ("boundary", "threshold")]
+    return [f"{flag} of layer {k}={value}" for k, flag, value in flags if value != built[flag]]

@@ -40,7 +40,7 @@ def test_anything_else_is_another_record(network, text, change):
     assert measure.call_count == 2
 
 
-def test_what_a_cell_was_told_by_hand_is_another_record(network):
+def test_a_threshold_or_boundary_set_by_hand_is_another_record(network):
     measure, model = Mock(return_value=FRAME), network(HMLSTM, num_layers=2, threshold=0.5)
     lower, upper = model.recurrent.cells
     for cell, flag, value in ((lower, "boundary", "step"), (lower, "boundary", "soft"), (upper, "threshold", 0)):
