@@ -165,7 +165,8 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
         how = {"timeout": TIMEOUT} if scheduler else own | {"silence_logs": logging.CRITICAL}
         client = connect(scheduler, **how)
     except (OSError, ValueError) as error:
-        raise LabError(f"no scheduler answers at {scheduler}: start one with `dask scheduler`") from error
+        found = f"no scheduler answers at {scheduler}: start one with `dask scheduler`" if scheduler else None
+        raise LabError(found or f"no worker process starts here ({error}): train the runs one by one") from error
     finally:
         signal.signal(signal.SIGINT, before)
     try:

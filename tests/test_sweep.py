@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import distributed
 import pytest
@@ -166,3 +167,6 @@ def test_without_a_scheduler_a_sweep_is_one_sentence(runs_folder, monkeypatch):
     monkeypatch.setattr(sweep, "TIMEOUT", 0.5)
     with pytest.raises(LabError, match=r"no scheduler answers at tcp://127.0.0.1:9"):
         swept(NAME, "0", scheduler="tcp://127.0.0.1:9")
+    monkeypatch.setattr(distributed, "Client", Mock(side_effect=OSError("too many open files")))
+    with pytest.raises(LabError, match=r"no worker process starts here .too many open files"):
+        swept(NAME, "0")

@@ -121,7 +121,8 @@ def _from_torch(rnn: Any) -> cells.Recurrent:
                 expected = _steps(layers, x) if stacked else rnn.eval()(x)[0]  # weight norm computes its weights
             except (TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
                 raise TypeError(f"rnn must be called as torch's, and {type(rnn).__name__} is not: {error}") from error
-            rnn.train(training)
+            finally:
+                rnn.train(training)
             recurrent: cells.Recurrent = ours.from_torch(rnn).eval()
             tolerance = max(2e-3, 10 * torch.finfo(like.dtype).eps)  # what a GPU's TF32 may round away
             if not torch.allclose(recurrent(x)[0], expected, rtol=0, atol=tolerance):

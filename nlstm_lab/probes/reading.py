@@ -68,6 +68,7 @@ def encode(model: Network, text: Any, name: str = "text") -> Tensor:
     embedding, symbols = model.embedding, model.vocabulary
     size = len(symbols) if symbols else len(getattr(embedding, "weight", ())) if embedding else None
     features = model.recurrent.input_size if embedding is None else getattr(embedding, "in_features", None)
+    features = features if model.segment_ends is None else None  # given boundaries are those of symbols
     if isinstance(text, str) and symbols is not None:
         text = symbols.encode(text)
     ways = ["a string"] * (symbols is not None) + ["codes [T]"] * (not isinstance(embedding, nn.Linear))

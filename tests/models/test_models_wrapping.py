@@ -34,7 +34,8 @@ class Renamed(nn.LSTM):
 @pytest.mark.parametrize("kind", [Doubled, Summed])
 def test_a_subclass_that_computes_something_else_is_refused_by_its_name(kind):
     with pytest.raises(TypeError, match=kind.__name__):
-        wrap(kind(4, 6))
+        wrap(rnn := kind(4, 6))
+    assert rnn.training
     wrap(Renamed(4, 6))
     with torch.inference_mode(), pytest.raises(UsageError, match="gradients"):
         probes.attribution(wrap(Renamed(4, 6)), "abc", "d")

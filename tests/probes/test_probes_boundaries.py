@@ -114,6 +114,8 @@ def test_given_boundaries_are_returned_unchanged(chunk, monkeypatch):
     json.dumps(plain(found), allow_nan=False)
     with pytest.raises(UsageError):
         probes.boundaries(model, "ab", threshold=0.3)
+    with pytest.raises(UsageError, match="must be a string or codes"):
+        probes.boundaries(model, torch.rand(5, 3))
 
 
 def test_points_of_a_pen_are_read_too():

@@ -33,9 +33,10 @@ def read(
     devices = {x.device.type, *(part.device.type for state in states for part in state)}
     if torch.is_grad_enabled() or devices != {"cpu"} or x.shape[1] != 1 or (network.dropout and network.training):
         return None  # before any look at values, for which a GPU would have to be waited for
-    cells = [cell for cell in network.cells if type(cell) is HMLSTMCell and _is_sparse(cell)]
+    cells = [cell for cell in network.cells if type(cell) is HMLSTMCell and cell.boundary == "step"]
+    joint = any(cell.norm is not None and cell.norm.normalized_shape[0] > 4 * cell.hidden_size for cell in cells)
     hard = all(((z == 0) | (z == 1)).all() for _, _, z in states)
-    if len(cells) < network.num_layers or not hard or bool(states[-1][2].any()):
+    if len(cells) < network.num_layers or joint or not hard or bool(states[-1][2].any()):
         return None
     if steps and not all(cell.detect_on_copy for cell in cells):
         return None
@@ -51,11 +52,6 @@ def read(
                 done[k].append(Step(layer.h, float(layer.z), layer.z_tilde, layer.operation))
         output.append(torch.cat([layer.h for layer in layers]) if network.all_layers else layers[-1].h)
     return torch.stack(output).unsqueeze(1), [layer.state() for layer in layers], done
-
-
-def _is_sparse(cell: HMLSTMCell) -> bool:
-    joint = cell.norm is not None and cell.norm.normalized_shape[0] > 4 * cell.hidden_size
-    return cell.boundary == "step" and not joint
 
 
 class Layer:
