@@ -65,9 +65,9 @@ class Experiment:
 
         A field that came after runs were recorded (`settings.ADDED`) is left out while it holds its default.
         """
-        task = {"kind": type(self.task).__name__, **plain(self.task)}
-        values = {"task": task, "model": self.model.record(), "training": plain(self.training)}
-        return json.loads(json.dumps({"name": self.name, "scale": self.scale, **values}))  # type: ignore[no-any-return]
+        parts = {"task": {"kind": type(self.task).__name__, **plain(self.task)}, "model": self.model.record()}
+        values = {"name": self.name, "scale": self.scale, **parts, "training": plain(self.training)}
+        return dict(json.loads(json.dumps(values, default=lambda one: one.tolist())))  # of NumPy
 
     def digest(self) -> str:
         """Return the first 16 hexadecimal digits of the sha256 of `config()`."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nlstm_lab import cells, experiments, models
+from nlstm_lab import cells, experiments
 from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.errors import UsageError
 from nlstm_lab.runs import records
@@ -117,6 +117,7 @@ def test_what_a_field_can_be_is_taken(variation):
 
 
 def test_numbers_of_numpy_are_numbers():
-    assert replace(models.ModelConfig("lstm", 1), hidden_size=np.int64(3)).hidden_size == 3
+    one = experiments.get("ptb_char_lstm1", "smoke")
+    assert len({replace(one, model=replace(one.model, hidden_size=size)).digest() for size in (3, np.int64(3))}) == 1
     varied = experiments.variant("ptb_char_hmlstm_step", hidden_size=np.int64(3), slope=np.array([5.0, 0.5]))
     assert varied == experiments.get("ptb_char_hmlstm_step+hidden_size=3+slope=[5.0, 0.5]")
