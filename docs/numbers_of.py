@@ -21,6 +21,7 @@ INNER, OUTER = ({"model": "nlstm", "memory": memory} for memory in ("inner", "ou
 UPPER, LOWER = ({"model": "stacked_lstm", "memory": f"layer {layer}"} for layer in (2, 1))
 # the seeds by which the protocol chooses a reading of a table of Nested LSTMs
 DECIDED = {"nested_lstm.table1": (0,), "nested_lstm.table2": (0, 1, 2), "nested_lstm.table3": (0, 1, 2)}
+ADOPTED = "+line_ends=trailing+output_weight=orthogonal_tiles+clip=update"  # the reading of table 1
 INNER_LOGFREQ, OUTER_LOGFREQ = (memory | {"start": "log_frequencies"} for memory in (INNER, OUTER))
 
 
@@ -201,6 +202,13 @@ def distance(target: str, metric: str, setting: str, subjects: str = "LSTM.*") -
     ours = ours[ours["seed"].isin(DECIDED[target])]
     ours = ours.groupby("experiment")["value"].mean().reindex(printed["experiment"].str.partition("+")[0] + setting)
     return float((np.log(ours.to_numpy() / printed["printed"].to_numpy()) ** 2).mean())
+
+
+def off_printed() -> float:
+    """The largest distance of table 1's LSTMs in the adopted reading from the printed validation BPC."""
+    printed = rows("nested_lstm.table1", kind="number", metric="bpc", split="valid").set_index("experiment")["printed"]
+    printed = printed[printed.index.str.contains("lstm[123]")]
+    return max(abs(mean(name + ADOPTED, scale="paper") - score) for name, score in printed.items())
 
 
 def word(number: int) -> str:
