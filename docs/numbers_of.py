@@ -208,7 +208,8 @@ def off_printed() -> float:
     """The largest distance of table 1's LSTMs in the adopted reading from the printed validation BPC, rounded up."""
     printed = rows("nested_lstm.table1", kind="number", metric="bpc", split="valid").set_index("experiment")["printed"]
     printed = printed[printed.index.str.contains("lstm[123]")]
-    return math.ceil(1e3 * max(abs(mean(name + ADOPTED, scale="paper") - score) for name, score in printed.items())) / 1e3
+    off = max(abs(mean(name + ADOPTED, scale="paper") - score) for name, score in printed.items())
+    return math.ceil(1e3 * off) / 1e3
 
 
 def word(number: int) -> str:
