@@ -1,5 +1,6 @@
 """`nlstm-lab train`, `sweep` and `figures`: what makes records, and pictures of them."""
 
+import logging
 import os
 import sys
 import time
@@ -47,7 +48,10 @@ def train(
     except LabError:  # `ensure` refuses what is stale or damaged, unless it is to be replaced
         before = {}
     how: Any = {"precision": precision, "again": again, "patience": patience, "finish": True}
-    run = runs.ensure(experiment, seed, scale, device, progress=sys.stderr.isatty(), **how)
+    if not (bar := sys.stderr.isatty()):  # a log file gets a line an epoch
+        logging.basicConfig(format="%(asctime)s %(message)s")
+        logging.getLogger("nlstm_lab").setLevel(logging.INFO)
+    run = runs.ensure(experiment, seed, scale, device, progress=bar, **how)
     for row in run.result["metrics"]:
         if row["split"] != "train":
             typer.echo(f"{row['split']:6}{row['evaluation']:9}{row['metric']:28}{row['value']:.4f}")

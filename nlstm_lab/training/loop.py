@@ -1,5 +1,6 @@
 """The training loop: blocks or carried streams, evaluation, checkpoints, and a history in long format."""
 
+import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -29,6 +30,7 @@ EARLY = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700,
 SYNC_EVERY = {"cpu": 1, "cuda": 50}
 SAVE_EVERY = 60.0  # seconds between checkpoints; the end of every epoch writes two more
 
+logger = logging.getLogger(__name__)
 SPLITS: tuple[Split, ...] = ("valid", "test")  # train is read while it trains
 
 
@@ -199,6 +201,8 @@ class _Trainer:
                 group["lr"] /= self.config.divide_on_plateau
         progress.last_loss = loss
         self.carried = None
+        name, of, best = self.task.metric, self.config.epochs, progress.best_epoch
+        logger.info("epoch %d of %d: valid %s %.4f, best epoch %d", epoch, of, name, values["valid"][name], best)
 
     def log(self, epoch: int, split: str, values: dict[str, float], evaluation: Evaluation | None = None) -> None:
         """Add rows to the history; none of a NaN, which a record may not hold."""
