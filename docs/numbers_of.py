@@ -236,22 +236,26 @@ def most_dead(experiment: str, memory: str) -> float:
 
 @cache
 def _dead_by_epoch(experiment: str, memory: str) -> "pd.Series[float]":
-    history = lab.runs.histories(lab.runs.recorded(experiment, "paper")).query("split == 'valid'")
+    history = lab.runs.histories(_trained(experiment, "paper")).query("split == 'valid'")
     shares = history[history["metric"].isin([f"{life}_share/{memory}" for life in ("latched", "silent")])]
     return shares.groupby(["epoch", "seed"])["value"].sum().groupby("epoch").mean()
 
 
 def epochs(experiment: str) -> tuple[int, int]:
-    """The best epoch and the last one of the one run at the paper's scale."""
-    (run,) = lab.runs.recorded(experiment, "paper")
+    """The best epoch and the last one of the first run at the paper's scale."""
+    run = _trained(experiment, "paper")[0]
     return run.result["best_epoch"], run.result["epochs_run"]
 
 
 @cache
 def _dead(experiment: str, scale: str) -> pd.DataFrame:
-    some = lab.runs.recorded(experiment, scale)  # of registered names; a variation is found by its seeds
-    some = some or [lab.runs.load(experiment, int(seed), scale) for seed in values(experiment, scale).index]
-    return lab.runs.dead_shares(lab.runs.histories(some))
+    return lab.runs.dead_shares(lab.runs.histories(_trained(experiment, scale)))
+
+
+def _trained(experiment: str, scale: str) -> list[lab.runs.Run]:
+    """The runs of registered names that match; a variation is found by its seeds."""
+    some = lab.runs.recorded(experiment, scale)
+    return some or [lab.runs.load(experiment, int(seed), scale) for seed in values(experiment, scale).index]
 
 
 def any_dead(pattern: str, scale: str) -> bool:
