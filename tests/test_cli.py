@@ -113,7 +113,7 @@ def test_train_records_and_prints_what_was_measured(say, runs_folder, caplog):
     """The seed may be a date."""
     code, output, error = say(*TRAIN, "--seed", "20261126073000")
     assert (code, error) == (0, "")
-    assert re.search(r"epoch 2 of 2: valid bpc \d\.\d{4}, best epoch 2", caplog.text)
+    assert re.search(r"epoch 2 of 2: validation loss \d\.\d{4} nats, best epoch 2", caplog.text)
     assert re.search(r"^valid blocks   bpc +\d\.\d{4}$", output, re.MULTILINE)
     assert re.search(
         r"^recorded as ptb_char_lstm1/smoke-seed20261126073000: \d+ s, best epoch 2$", output, re.MULTILINE

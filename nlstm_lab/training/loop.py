@@ -201,8 +201,8 @@ class _Trainer:
                 group["lr"] /= self.config.divide_on_plateau
         progress.last_loss = loss
         self.carried = None
-        name, of, best = self.task.metric, self.config.epochs, progress.best_epoch
-        logger.info("epoch %d of %d: valid %s %.4f, best epoch %d", epoch, of, name, values["valid"][name], best)
+        of, best = self.config.epochs, progress.best_epoch
+        logger.info("epoch %d of %d: validation loss %.4f nats, best epoch %d", epoch, of, loss, best)
 
     def log(self, epoch: int, split: str, values: dict[str, float], evaluation: Evaluation | None = None) -> None:
         """Add rows to the history; none of a NaN, which a record may not hold."""
