@@ -242,8 +242,8 @@ def _dead_by_epoch(experiment: str, memory: str) -> "pd.Series[float]":
 
 
 def epochs(experiment: str) -> tuple[int, int]:
-    """The best epoch and the last one of the first run at the paper's scale."""
-    run = _trained(experiment, "paper")[0]
+    """The best epoch and the last one of the one run at the paper's scale."""
+    (run,) = _trained(experiment, "paper")
     return run.result["best_epoch"], run.result["epochs_run"]
 
 

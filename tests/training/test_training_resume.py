@@ -160,10 +160,10 @@ def test_a_signal_saves_and_says_how_to_go_on(number, moment, runs_folder, tmp_p
     process.join()
     assert process.exitcode == 130
     attempt = runs_folder / LONG / ".attempt-smoke-seed0" / "checkpoint.pt"
-    *epochs, said = (tmp_path / "said").read_text().splitlines()
+    *epochs, said = (tmp_path / "said").read_text().splitlines(keepends=True)
     assert all(" epoch " in line for line in epochs)
     assert said.startswith(f"nlstm-lab: {number.name}: saved after ")
-    assert said.endswith("the same command goes on")
+    assert said.endswith("the same command goes on\n")
     updates = int(said.split("saved after ")[1].split()[0])
     assert load(attempt, weights_only=True)["progress"]["update"] == updates
     assert not list(runs_folder.glob("*/*/result.json"))
