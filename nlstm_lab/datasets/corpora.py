@@ -25,6 +25,7 @@ from nlstm_lab.errors import MissingData, UsageError
 from nlstm_lab.settings import ADDED, check
 
 Normalization = Literal["none", "text8"]
+LineEnds = Literal["stripped", "trailing", "leading"]
 PUBLISHED = ("ptb", "text8", "enwik8", "enwiki2015_text8like", "enwiki2015_plain")
 NAMES = (*PUBLISHED, "python_docs")
 UNSEEN = "\N{REPLACEMENT CHARACTER}"
@@ -53,7 +54,7 @@ class TextSource:
     normalization: Normalization = "none"
     share: tuple[int, int, int] = (90, 5, 5)
     encoding: str = "utf-8"
-    line_ends: Literal["stripped", "trailing", "leading"] = field(default="stripped", metadata=ADDED)
+    line_ends: LineEnds = field(default="stripped", metadata=ADDED)
 
     def __post_init__(self) -> None:
         check(self)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from nlstm_lab.datasets.base import Batch, ColdTask, Evaluation, Ordered, Split, Symbols, Vocabulary, in_splits
-from nlstm_lab.datasets.corpora import NAMES, Corpus, TextSource, open_corpus
+from nlstm_lab.datasets.corpora import NAMES, Corpus, LineEnds, TextSource, open_corpus
 from nlstm_lab.errors import UsageError
 from nlstm_lab.settings import check
 
@@ -181,18 +181,22 @@ class Excerpt:
     split: Split
     length: int
     start: int = 0
+    line_ends: LineEnds = "stripped"  # as of `TextSource`
 
     def __post_init__(self) -> None:
         check(self, zero=("start",))
+        TextSource(str(self.corpus), line_ends=self.line_ends)  # which refuses it where it does not belong
         if isinstance(self.corpus, str) and self.corpus not in NAMES:
             raise UsageError(f"an excerpt is of a named corpus ({', '.join(NAMES)}), not of {self.corpus!r}")
 
     def __str__(self) -> str:
-        return f"{self.corpus} {self.split} {self.start}:{self.start + self.length}"
+        blank = "" if self.line_ends == "stripped" else f", {self.line_ends} blanks"
+        return f"{self.corpus} {self.split} {self.start}:{self.start + self.length}{blank}"
 
     def read(self) -> str:
         """Read the text. MissingData: the corpus is not on this machine. UsageError: the split is shorter."""
-        corpus = open_corpus(TextSource(self.corpus)) if isinstance(self.corpus, str) else self.corpus.load().corpus
+        named = TextSource(str(self.corpus), line_ends=self.line_ends)
+        corpus = open_corpus(named) if isinstance(self.corpus, str) else self.corpus.load().corpus
         codes = corpus.splits[self.split][self.start : self.start + self.length]
         if len(codes) < self.length:
             raise UsageError(f"there are no symbols {self}")

@@ -8,6 +8,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,8 @@ import torch
 from torch import nn
 
 from nlstm_lab import parameters, paths
+from nlstm_lab.datasets import Excerpt
+from nlstm_lab.datasets.corpora import TextSource
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models.network import Network, check_network
 from nlstm_lab.probes.reading import string
@@ -81,7 +84,8 @@ def gather(
 ) -> pd.DataFrame:
     """Measure every run's network: `measure(network, *arguments, **options)`.
 
-    A measure that has a parameter `seed` is given the run's, so that untrained networks and shuffled texts differ.
+    A measure that has a parameter `seed` is given the run's, so that untrained networks and shuffled texts differ. An
+    excerpt of the corpus that a network was trained on is read with the line ends of its training.
 
     Args:
         networks: `[(run, run.model()) for run in runs]`.
@@ -94,11 +98,19 @@ def gather(
     seeded = "seed" in inspect.signature(measure).parameters
     frames = []
     for run, network in networks:
-        frame = measure(network, *arguments, **({"seed": run.seed} if seeded else {}), **options).reset_index(drop=True)
+        given = [as_trained(run, one) if isinstance(one, Excerpt) else one for one in arguments]
+        frame = measure(network, *given, **({"seed": run.seed} if seeded else {}), **options).reset_index(drop=True)
         frames.append(pd.DataFrame({**run_columns(run)}, index=frame.index).join(frame))
     if not frames:
         raise UsageError(NO_RUNS)
     return pd.concat(frames, ignore_index=True)
+
+
+def as_trained(run: Run, excerpt: Excerpt) -> Excerpt:
+    """The excerpt with the line ends that the run's network was trained on, where both are of one corpus."""
+    task = run.experiment.task
+    same = isinstance(task, TextSource) and task.corpus == excerpt.corpus
+    return replace(excerpt, line_ends=task.line_ends) if same else excerpt
 
 
 def intervals(frame: pd.DataFrame, column: str, by: Sequence[str]) -> pd.DataFrame:
@@ -179,8 +191,7 @@ def measured_claims() -> pd.DataFrame:
 
 def _stored() -> pd.DataFrame:
     path = paths.probes() / "claims.csv"
-    table = pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=CLAIMS)
-    return table if MADE_WITH in table else table.assign(**{MADE_WITH: "{}"})
+    return pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=[*CLAIMS, MADE_WITH])
 
 
 def record_claims(document: str, scale: str, measured: pd.DataFrame | Mapping[str, Compared]) -> Comparison:

@@ -21,6 +21,7 @@ from nlstm_lab.figures.activations import cell_activations
 from nlstm_lab.models import Network
 from nlstm_lab.probes import decoding
 from nlstm_lab.probes.reading import hidden_names, hidden_states, memory_states, names
+from nlstm_lab.probes.seeds import as_trained
 from nlstm_lab.probes.slowness import timescales
 from nlstm_lab.probes.unit_statistics import BEFORE, contrast, counterparts, units, values_of
 from nlstm_lab.runs import Run, load
@@ -245,19 +246,20 @@ def recorded(networks: Networks, run: str) -> dict[str, Any]:
     network, one, unit = networks[run], networks.given[run], networks[run].recurrent
     memories = (names(unit) or hidden_names(unit.num_layers))[::-1]
     rows = pd.MultiIndex.from_product([memories, range(unit.hidden_size)], names=["memory", "unit"])
+    long = as_trained(one, LONG) if isinstance(one, Run) else LONG
     on = f"{LONG.length:,} characters of {LONG.corpus} ({LONG.split})"
-    if (record := timescales.find(network, LONG, seed=getattr(one, "seed", 0))) is not None:
+    if (record := timescales.find(network, long, seed=getattr(one, "seed", 0))) is not None:
         ordered = [record[record["value"] == value].set_index(rows.names).loc[rows] for value in ("raw", "tanh")]
         numbers = np.stack([frame[["timescale", "low", "high"]].to_numpy().T for frame in ordered])
         found["reasons"] = [frame["reason"].tolist() for frame in ordered]
         found |= {"known": numbers.astype("<f4").tobytes(), "known_on": on}
-    if (record := units.find(network, LONG)) is not None:
+    if (record := units.find(network, long)) is not None:
         pages: dict[Any, Any] = record.set_index(rows.names).loc[rows, COLUMNS].replace({np.nan: None}).to_dict("list")
-        if (ablated := decoding.cell_cuts.find(network, LONG)) is not None:
+        if (ablated := decoding.cell_cuts.find(network, long)) is not None:
             pages.update(ablated.set_index(rows.names).loc[rows, ["kl", "loss_increase"]].to_dict("list"))
         pages |= {"on": on, "before": BEFORE, "text": "", "counterparts": [[] for _ in rows]}
         with suppress(LabError):  # the corpus is not here
-            pages["text"] = LONG.read()
+            pages["text"] = long.read()
         every = [load(one.experiment, seed) for seed in seeds_of(one.experiment)] if isinstance(one, Run) else []
         kept = [each for each in every if each.has_weights]
         record = counterparts.find([each.model() for each in kept], LONG) if len(kept) > 1 else None

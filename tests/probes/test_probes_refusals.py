@@ -215,6 +215,7 @@ REFUSED = [
     (lambda network, text: probes.decode(probes.trace(changed(network, vocabulary=False), [1]), "a"), {}, "codes"),
     (lambda network, text: Excerpt("ptb", "dev", 9), {}, "split must be .* not 'dev'"),
     *((lambda network, text, at=at: Excerpt("ptb", "test", *at), {}, "1 or more|0 or more") for at in ([-9], [9, -1])),
+    (lambda network, text: Excerpt("text8", "test", 9, line_ends="trailing"), {}, "'ptb'"),
     *((lambda network, text, n=n: probes.written(network(), Lines("test", n)), {}, f"not {n}") for n in (0, 2)),
     (lambda network, text: probes.passages(network(LSTM), text, "cell", 8), {}, r"unit.*0 to 7"),
     (lambda network, text: probes.passages(network(LSTM), text, "inner"), {}, r"memory .*'cell'"),
