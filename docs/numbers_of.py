@@ -109,6 +109,11 @@ def _where(frame: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
     return frame[(frame[[*wanted]] == pd.Series(wanted, dtype=object)).all(axis=1)]
 
 
+def each(experiment: str, scale: str = "paper") -> str:
+    """The number of every seed, in words."""
+    return " and ".join(d(value, 3) for value in values(experiment, scale=scale))
+
+
 def mean(experiment: str, **which: str) -> float:
     return float(values(experiment, **which).mean())
 
@@ -241,9 +246,9 @@ def _dead_by_epoch(experiment: str, memory: str) -> "pd.Series[float]":
     return shares.groupby(["epoch", "seed"])["value"].sum().groupby("epoch").mean()
 
 
-def epochs(experiment: str) -> tuple[int, int]:
-    """The best epoch and the last one of the one run at the paper's scale."""
-    (run,) = _trained(experiment, "paper")
+def epochs(experiment: str, seed: int = 0) -> tuple[int, int]:
+    """The best epoch and the last one of a run at the paper's scale."""
+    (run,) = [run for run in _trained(experiment, "paper") if run.seed == seed]
     return run.result["best_epoch"], run.result["epochs_run"]
 
 
@@ -272,9 +277,9 @@ def of_both(study: Callable[..., pd.DataFrame], start: int = 0, **how: Any) -> p
 
 @cache
 def of_paper_size(study: Callable[..., pd.DataFrame], start: int = 0, **how: Any) -> pd.DataFrame:
-    """A study of the same two at the paper's scale, and of the Nested LSTM at the log-frequencies."""
-    names = [*PTB.values(), f"{PTB['nlstm']}_logfreq"]
-    networks = [(run, run.model()) for name in names for run in lab.runs.recorded(name, "paper")]
+    """A study of the same two at the paper's scale (adopted reading), and of the Nested LSTM at the log-frequencies."""
+    seeds = {PTB["nlstm"] + ADOPTED: 0, PTB["lstm2"] + ADOPTED: 1, f"{PTB['nlstm']}_logfreq": 0}
+    networks = [(run, run.model()) for run in (lab.runs.load(name, seed, "paper") for name, seed in seeds.items())]
     return lab.probes.gather(networks, study, lab.datasets.Excerpt("ptb", "valid", 30000, start), **how)
 
 
@@ -283,6 +288,12 @@ def at_paper_size(
 ) -> float:
     """The median timescale of a memory at the paper's scale, or another column of `lab.probes.medians`."""
     return _one(_medians(of_paper_size, condition), column, memory | {"value": value})
+
+
+def slower_than(memory: dict[str, str], characters: float) -> float:
+    """The share of a memory's living cells at the paper's scale whose timescale through tanh is longer than that."""
+    cells = _where(of_paper_size(lab.probes.timescales), **{"start": "zero", "value": "tanh", "life": "alive"} | memory)
+    return float((cells["timescale"].fillna(np.inf) > characters).mean())
 
 
 def missed_at_paper_size(memory: dict[str, str], column: str = "lag") -> float:

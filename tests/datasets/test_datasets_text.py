@@ -9,7 +9,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nlstm_lab.datasets import registry
+from nlstm_lab.datasets import Excerpt, registry
 from nlstm_lab.datasets.base import Ordered, Vocabulary
 from nlstm_lab.datasets.corpora import Corpus
 from nlstm_lab.datasets.text import PHRASE, WITHIN, WORD, CharacterModelling, NestedLanguage, TextTask, blocks, streams
@@ -172,6 +172,9 @@ def test_ptb_has_its_published_counts():
         longer = CharacterModelling("ptb", line_ends=kept).load()
         sizes = {split: len(codes) for split, codes in longer.corpus.splits.items()}
         assert (sizes["valid"], sizes["test"], longer.input.size) == (396_412, 446_184, 50)
+        texts = [Excerpt("ptb", "valid", 9_999, line_ends=one).read() for one in ("stripped", kept)]
+        ours, whole = (text.split("\n")[:9] for text in texts)
+        assert ours == [line.strip() for line in whole] != whole
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from nlstm_lab import probes
+from nlstm_lab.datasets.text import CharacterModelling, Excerpt
 from nlstm_lab.errors import UsageError
 from nlstm_lab.probes.seeds import RUN
 from nlstm_lab.runs import dead_shares, histories
@@ -48,6 +49,15 @@ def test_a_study_of_each_network_gets_the_seed_of_its_run():
     assert list(gathered.columns) == [*RUN, "text", "drawn", "network"]
     assert gathered["drawn"].tolist() == [3, 3, 5, 5]
     assert gathered["start"].tolist() == ["zero", "zero", "log_frequencies", "log_frequencies"]
+
+
+def test_an_excerpt_of_its_corpus_is_read_as_the_network_was_trained_to_read_it():
+    networks = [(run(seed), "network") for seed in range(2)]
+    for (one, _), kept in zip(networks, ("stripped", "trailing"), strict=True):
+        one.experiment.task = CharacterModelling("ptb", line_ends=kept)
+    for corpus, second in (("ptb", "0:9, trailing blanks"), ("text8", "0:9")):
+        read = probes.gather(networks, lambda _, text: pd.DataFrame({"text": [str(text)]}), Excerpt(corpus, "valid", 9))
+        assert read["text"].tolist() == [f"{corpus} valid 0:9", f"{corpus} valid {second}"]
 
 
 def compared(frame, *sides):
