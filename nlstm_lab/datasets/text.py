@@ -171,7 +171,7 @@ def _nested(config: NestedLanguage) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """`length` symbols of a split of a named corpus, or of a language whose words and phrases are known, in order.
+    """`length` symbols of a split of a corpus (with `line_ends` as of `TextSource`) or of a language of known words.
 
     >>> str(Excerpt("ptb", "valid", 50_000))
     'ptb valid 0:50000'
@@ -181,7 +181,7 @@ class Excerpt:
     split: Split
     length: int
     start: int = 0
-    line_ends: LineEnds = "stripped"  # as of `TextSource`
+    line_ends: LineEnds = "stripped"
 
     def __post_init__(self) -> None:
         check(self, zero=("start",))
