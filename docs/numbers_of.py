@@ -21,8 +21,8 @@ INNER, OUTER = ({"model": "nlstm", "memory": memory} for memory in ("inner", "ou
 UPPER, LOWER = ({"model": "stacked_lstm", "memory": f"layer {layer}"} for layer in (2, 1))
 # the seeds by which the protocol chooses a reading of a table of Nested LSTMs
 DECIDED = {"nested_lstm.table1": (0,), "nested_lstm.table2": (0, 1, 2), "nested_lstm.table3": (0, 1, 2)}
-PAPER_SEEDS = {"ptb_char_nlstm": 0, "ptb_char_lstm2": 1}  # of the adopted reading, whose weights are kept
 ADOPTED = "+line_ends=trailing+output_weight=orthogonal_tiles+clip=update"  # the reading of table 1
+PAIR = {"ptb_char_nlstm" + ADOPTED: 0, "ptb_char_lstm2" + ADOPTED: 1}  # the seeds whose weights are kept
 INNER_LOGFREQ, OUTER_LOGFREQ = (memory | {"start": "log_frequencies"} for memory in (INNER, OUTER))
 
 
@@ -279,9 +279,16 @@ def of_both(study: Callable[..., pd.DataFrame], start: int = 0, **how: Any) -> p
 @cache
 def of_paper_size(study: Callable[..., pd.DataFrame], start: int = 0, **how: Any) -> pd.DataFrame:
     """A study of the same two at the paper's scale (adopted reading), and of the Nested LSTM at the log-frequencies."""
-    names = {name + ADOPTED: seed for name, seed in PAPER_SEEDS.items()} | {f"{PTB['nlstm']}_logfreq": 0}
-    networks = [(run, run.model()) for run in (lab.runs.load(name, seed, "paper") for name, seed in names.items())]
-    return lab.probes.gather(networks, study, lab.datasets.Excerpt("ptb", "valid", 30000, start), **how)
+    return lab.probes.gather(
+        _loaded(PAIR | {f"{PTB['nlstm']}_logfreq": 0}, "paper"),
+        study,
+        lab.datasets.Excerpt("ptb", "valid", 30000, start),
+        **how,
+    )
+
+
+def _loaded(seeds: dict[str, int], scale: str) -> list[tuple[lab.runs.Run, lab.models.Network]]:
+    return [(run, run.model()) for run in (lab.runs.load(name, seed, scale) for name, seed in seeds.items())]
 
 
 def at_paper_size(
@@ -340,20 +347,21 @@ def _of_notebook_90(model: Any, text: lab.datasets.Excerpt, burn_in: int = 1000)
 @cache
 def slow_parts() -> tuple[float, float]:
     """The smallest and the largest share of a small network's living cells, raw, that have a slow part (seed 0)."""
-    small = [lab.runs.load(name + start, 0, "small") for name in PTB.values() for start in ("", "_logfreq")]
-    shares = _parts(small).query("value == 'raw'").groupby(["experiment", "memory"])["slow_part"].mean()
+    shares = _parts("small").query("value == 'raw'").groupby(["experiment", "memory"])["slow_part"].mean()
     return float(shares.min()), float(shares.max())
 
 
 def by_spectrum(memory: dict[str, str], value: str = "raw") -> float:
     """The median timescale of a memory's living cells at the paper's scale by the spectrum, in the adopted reading."""
-    pair = [lab.runs.load(name + ADOPTED, PAPER_SEEDS[name], "paper") for name in PTB.values()]
-    return float(_where(_parts(pair), value=value, **memory)["spectral"].median())
+    return float(_where(_parts("paper"), value=value, **memory)["spectral"].median())
 
 
-def _parts(runs: list[lab.runs.Run]) -> pd.DataFrame:
+@cache
+def _parts(scale: str) -> pd.DataFrame:
+    """Both estimates of the timescales of living cells with a number: of small networks (seed 0), or of the pair."""
+    small = dict.fromkeys([name + start for name in PTB.values() for start in INITIALIZATIONS.values()], 0)
+    networks = _loaded(PAIR if scale == "paper" else small, scale)
     measure = lab.probes.recorded("slow_parts", by=["burn_in"])(_of_notebook_90)
-    networks = [(run, run.model()) for run in runs]
     frame = lab.probes.gather(networks, measure, lab.datasets.Excerpt("ptb", "valid", 30_000))
     return frame.query("life == 'alive'").dropna(subset="timescale")
 

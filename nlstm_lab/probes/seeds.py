@@ -98,19 +98,19 @@ def gather(
     seeded = "seed" in inspect.signature(measure).parameters
     frames = []
     for run, network in networks:
-        given = [as_trained(run, one) if isinstance(one, Excerpt) else one for one in arguments]
-        frame = measure(network, *given, **({"seed": run.seed} if seeded else {}), **options).reset_index(drop=True)
+        given, named = [as_trained(run, v) for v in arguments], {k: as_trained(run, v) for k, v in options.items()}
+        frame = measure(network, *given, **({"seed": run.seed} if seeded else {}), **named).reset_index(drop=True)
         frames.append(pd.DataFrame({**run_columns(run)}, index=frame.index).join(frame))
     if not frames:
         raise UsageError(NO_RUNS)
     return pd.concat(frames, ignore_index=True)
 
 
-def as_trained(run: Run, excerpt: Excerpt) -> Excerpt:
-    """The excerpt with the line ends that the run's network was trained on, where both are of one corpus."""
-    task = run.experiment.task
-    same = isinstance(task, TextSource) and task.corpus == excerpt.corpus
-    return replace(excerpt, line_ends=task.line_ends) if same else excerpt
+def as_trained(run: Run, one: Any) -> Any:
+    """An excerpt of the run's corpus with the line ends that its network was trained on; what is none as it is."""
+    if isinstance(one, Excerpt) and isinstance(task := run.experiment.task, TextSource) and task.corpus == one.corpus:
+        return replace(one, line_ends=task.line_ends)
+    return one
 
 
 def intervals(frame: pd.DataFrame, column: str, by: Sequence[str]) -> pd.DataFrame:

@@ -262,7 +262,7 @@ def recorded(networks: Networks, run: str) -> dict[str, Any]:
             pages["text"] = long.read()
         every = [load(one.experiment, seed) for seed in seeds_of(one.experiment)] if isinstance(one, Run) else []
         kept = [each for each in every if each.has_weights]
-        record = counterparts.find([each.model() for each in kept], LONG) if len(kept) > 1 else None
+        record = counterparts.find([each.model() for each in kept], long) if len(kept) > 1 else None
         if record is not None:
             own: Any = record[(record["network"] == [each.name for each in kept].index(one.name)) & (record["r"] != 0)]
             for row in own.itertuples():
