@@ -18,8 +18,7 @@ from nlstm_lab.figures import saving
 from nlstm_lab.settings import METRIC_LABELS
 
 DOCS = Path(__file__).resolve().parent
-# what to read first, then what it rests on, then the tables; every other notebook follows by its number
-READING = ("10", "12", "93", "90", "91", "94", "22", "32", "11", "13", "14", "21", "30", "00", "01")
+NEXT = re.compile(r"\*\*Next:\*\* \[notebook \d+\]\((\w+)\.ipynb\)")
 NAMES = {name: getattr(numbers, name) for name in dir(numbers) if not name.startswith("_")}
 JINJA = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
 SENTENCE = ["says", "metric", "split"]  # one or more comparisons
@@ -137,9 +136,13 @@ def _statement(rows: pd.DataFrame, comparisons: int) -> Statement:
 
 
 def reading_order() -> list[str]:
-    """Every notebook, those to read first in front."""
-    first = [execute.resolve(number) for number in READING]
-    return [*first, *(name for name in execute.names() if name not in first)]
+    """Every notebook, as the last lines of each lead on from the cell types, and those that none leads to."""
+    order: list[str] = []
+    following: list[str] = [execute.resolve("10")]
+    while following and following[0] not in order:
+        order.append(following[0])
+        following = NEXT.findall(execute.Job(order[-1]).read().cells[-1].source)
+    return [*order, *(name for name in execute.names() if name not in order)]
 
 
 def title(name: str) -> str:
