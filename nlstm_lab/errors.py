@@ -22,11 +22,8 @@ class UsageError(LabError, ValueError):
     exit_code = 2
 
 
-class MissingData(LabError, FileNotFoundError):
+class MissingData(LabError):
     """A data set is not where it was looked for."""
-
-    def __str__(self) -> str:  # FileNotFoundError would print an errno tuple
-        return str(self.args[0])
 
 
 class DamagedFile(LabError):

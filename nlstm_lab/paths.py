@@ -125,8 +125,6 @@ def writing(target: Path, after: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if isinstance(error, LabError):
-            raise
         raise LabError(f"cannot write {target} ({reason(error)}){after}") from error
 
 

@@ -21,7 +21,6 @@ ADDED = {"added": True}
 # Fields that have another name in records, which keep the bytes that they were written with.
 RECORDED_AS = {"cell_type": "unit", "evaluation": "reader"}
 CURRENT = {recorded: name for name, recorded in RECORDED_AS.items()}
-UNDER_WAY = "under way"  # ends the state of a run that is not done
 # what documents report, and what a run is listed by: the first that it has
 METRICS = ("bpc", "perplexity", "log_likelihood_nats", "top1_accuracy_pct", "nll_nats")
 METRIC_LABELS = {"bpc": "BPC", "perplexity": "perplexity", "log_likelihood_nats": "log-likelihood (nats)",

@@ -130,6 +130,10 @@ def test_without_a_scale_the_largest_that_is_recorded_is_meant(runs_folder):
         (runs_folder / NAME / f"{scale}-seed0").mkdir(parents=True)
         (runs_folder / NAME / f"{scale}-seed0" / "result.json").write_text("{}")
     assert runs.resolve(NAME, None).scale == "small"
+    assert runs.resolve(NAME, None, 0).scale == "small"
+    (runs_folder / NAME / "smoke-seed1").mkdir()
+    (runs_folder / NAME / "smoke-seed1" / "result.json").write_text("{}")
+    assert runs.resolve(NAME, None, 1).scale == "smoke"  # the only one of that seed
 
 
 def test_a_run_that_nobody_recorded_names_the_command(runs_folder):

@@ -54,16 +54,12 @@ def test_its_history_is_the_beginning_of_that_of_the_whole_run(train):
 
 
 @pytest.mark.slow
-def test_tables_and_histories_have_it_where_they_are_asked_for_it(train):
-    train(2)
-    assert runs.table(partial=True).empty  # no epoch is done
+def test_histories_and_descriptions_say_how_far_it_is(train):
     train(7)
     assert runs.table().empty
     assert not runs.recorded()
-    table = runs.table("ptb_*", "smoke", partial=True)
-    assert set(table["state"]) == {"2 of 4 epochs, under way"}
-    assert runs.table("mnist_*", partial=True).empty
-    found = runs.recorded(NAME, partial=True)
+    assert not runs.unfinished("mnist_*")
+    found = runs.unfinished(NAME)
     assert runs.describe_runs(found).endswith("one seed; 2 of 4 epochs, under way.")
     assert set(runs.histories(found)["state"]) == {"2 of 4 epochs, under way"}
 
@@ -76,8 +72,6 @@ def test_it_is_not_taken_for_one_that_is_done(train):
         partial.model()
     with pytest.raises(MissingRun, match="`nlstm-lab runs`"):
         runs.load(NAME, 0, "smoke")
-    with pytest.raises(UsageError, match="seed 0"):
-        targets.verdicts(runs.table(partial=True))
 
 
 @pytest.mark.slow
@@ -87,8 +81,8 @@ def test_a_record_counts_before_what_goes_on_from_it(train):
     gone_on = ends(ended) + 1
     train(3 * gone_on + 2, name=STOPPED, seed=1, finish=True)
     assert [run.state for run in runs.unfinished()] == [f"{gone_on} of 8 epochs, under way"]
-    assert set(runs.table(partial=True)["state"]) == {ended.state}
-    assert [run.state for run in runs.recorded(STOPPED, partial=True)] == []  # a variation, whose record counts
+    assert set(runs.table()["state"]) == {ended.state}
+    assert [row["state"] for row in widgets.RunBrowser(STOPPED).rows] == [ended.state]
 
 
 def test_before_its_first_checkpoint_it_has_no_history_yet(train, say):
@@ -123,6 +117,8 @@ def test_what_cannot_go_on_is_passed_over(train):
     (attempt.parent / "smoke-seed0").mkdir()
     (attempt.parent / "smoke-seed0" / "failed.json").write_text("{}")
     assert not runs.unfinished()
+    with pytest.raises(MissingRun, match="failed"):
+        runs.load(NAME, 0, "smoke")
 
 
 @pytest.mark.slow

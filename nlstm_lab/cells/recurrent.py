@@ -130,19 +130,15 @@ class Recurrent(Module):
         for k, (cell, first) in enumerate(zip(self.cells, states, strict=True)):
             if k and self.dropout:
                 x = F.dropout(x, self.dropout, self.training)
-            x, state = self.unroll(cell, x, first) if hooks is None else self.loop(cell, x, first, hooks[k])
+            done = fast.unroll(cell, x, first) if hooks is None else None
+            x, state = done or self.loop(cell, x, first, None if hooks is None else hooks[k])
             hidden.append(x)
             last.append(state)
         return torch.cat(hidden, -1) if self.all_layers else x, last
 
-    def unroll(self, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """Run one layer over all steps by the fastest way that serves: h [T, B, hidden_size], and the last state."""
-        done: tuple[Tensor, State] | None = fast.unroll(cell, x, state)
-        return self.loop(cell, x, state) if done is None else done
-
     @staticmethod
     def loop(cell: Cell, x: Tensor, state: State, hook: Hook | None = None) -> tuple[Tensor, State]:
-        """Run one readable step after the other, as the oracle of `unroll`; show what it computes to `hook`."""
+        """Run one readable step after the other, as the oracle of `fast.unroll`; show what it computes to `hook`."""
         hidden = []
         for share in cell.project(x).unbind():  # one by one, an index's gradient would be as large as all of them
             state = cell.recur(share, state, hook)

@@ -181,7 +181,7 @@ def _named(name: str, file: File) -> bool:
 def fetch(name: str) -> list[Path]:
     """Download what a data set lacks on this machine; what was there stays until a verified file replaces it.
 
-    UsageError: it may not be downloaded. LabError: no mirror has it, each with its answer, or the disk is full.
+    UsageError: it may not be downloaded. DamagedFile: it is, in another folder. LabError: no mirror has it, or no room.
     """
     dataset, folder, fetched = get(name), paths.data(), []
     if not all(file.urls for file in dataset.files):
@@ -190,10 +190,13 @@ def fetch(name: str) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder) as aside:
             for file in dataset.files:
-                with suppress(DamagedFile):
+                try:
                     if path := find(file):
                         _verified(file, read(path), str(path))
                         continue
+                except DamagedFile:
+                    if path and not path.is_relative_to(folder):  # it would be found first again
+                        raise
                 fetched += _fetch(dataset, file, Path(aside))
     return fetched
 

@@ -26,6 +26,11 @@ from nlstm_lab.settings import CURRENT, SCALES, Scale, check, held, plain
 from nlstm_lab.training import TrainingConfig
 
 
+def _plain(value: Any) -> Any:
+    """What JSON lacks, a path or a value of NumPy, as it has it."""
+    return os.fspath(value) if isinstance(value, os.PathLike) else value.tolist()
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One row of one table at one scale, as literal values.
@@ -67,7 +72,7 @@ class Experiment:
         """
         parts = {"task": {"kind": type(self.task).__name__, **plain(self.task)}, "model": self.model.record()}
         values = {"name": self.name, "scale": self.scale, **parts, "training": plain(self.training)}
-        return dict(json.loads(json.dumps(values, default=lambda one: one.tolist())))  # of NumPy
+        return dict(json.loads(json.dumps(values, default=_plain)))
 
     def digest(self) -> str:
         """Return the first 16 hexadecimal digits of the sha256 of `config()`."""

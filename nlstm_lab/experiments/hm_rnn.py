@@ -14,7 +14,7 @@ SMALL_MODEL = {"num_layers": 3, "hidden_size": 64, "embedding_size": 32, "output
 
 
 def annealed(scales: Scales, paper: tuple[float, float], smaller: tuple[float, float]) -> Scales:
-    """The same with the slope annealed: where it starts, and what an epoch adds, at paper and at smaller scales."""
+    """The same with the slope annealed: its ceiling, and what an epoch adds, at paper and at smaller scales."""
     slopes = {scale: paper if scale == "paper" else smaller for scale in scales}
     return {scale: at._replace(training=replace(at.training, slope=slopes[scale])) for scale, at in scales.items()}
 

@@ -9,7 +9,7 @@ What these arguments mean wherever they are taken:
     folder: Where a run's record lies.
     result: What its `result.json` holds.
     pattern: A shell pattern of experiments' names.
-    scale: smoke, small or paper; None for any, or the largest recorded one.
+    scale: smoke, small or paper; None for any, or the largest at which that seed is recorded.
     seed: The run's seed.
     seeds: The runs' seeds.
     runs: Recorded runs.

@@ -24,7 +24,7 @@ from nlstm_lab.errors import DamagedFile, FinishedRun, LabError, MissingRun, Sta
 from nlstm_lab.experiments import Experiment
 from nlstm_lab.runs import records
 from nlstm_lab.runs.run import Run, command, each, folder_of, is_known, load, matches, name_of, resolve
-from nlstm_lab.settings import RECORDED_AS, UNDER_WAY, check_seed, counted, recorded_as
+from nlstm_lab.settings import RECORDED_AS, check_seed, counted, recorded_as
 from nlstm_lab.training.state import COLUMNS, GOES_ON, Progress, peek
 
 
@@ -139,7 +139,8 @@ def ensure(
     >>> run.name, run.model().recurrent.hidden_size
     ('ptb_char_nlstm/small-seed0', 150)
     """
-    experiment, seed = resolve(name, scale), check_seed(seed)
+    seed = check_seed(seed)
+    experiment = resolve(name, scale, seed)
     if patience is not None:
         patience = counted(patience, "patience", 1, experiment.training.epochs)
     with cells.precision(precision):  # refuses what this machine cannot do
@@ -232,7 +233,7 @@ class PartialRun(Run):
 
     @property
     def state(self) -> str:
-        return f"{self.progress.epoch} of {self.experiment.training.epochs} epochs, {UNDER_WAY}"
+        return f"{self.progress.epoch} of {self.experiment.training.epochs} epochs, under way"
 
     @cached_property
     def history(self) -> pd.DataFrame:
@@ -269,7 +270,7 @@ def _begun(folder: Path, pattern: str, scale: str | None) -> PartialRun | None:
         return None
     progress = peek(attempt.checkpoint) or Progress()
     result = {
-        **{"experiment": name, "scale": at, "seed": seed, "parameters": experiments.parameters(experiment)},
+        "parameters": experiments.parameters(experiment),
         **{"best_epoch": progress.best_epoch, "seconds": round(progress.seconds, 1)},
         "tokens_per_second": round(progress.rate()),
         "metrics": records.summary(pd.DataFrame(progress.history, columns=list(COLUMNS))),

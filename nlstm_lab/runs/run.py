@@ -137,8 +137,8 @@ def is_known(name: str) -> bool:
     return bool(experiments.scales(name.split("+")[0])) and models.CELL_TYPES.keys() >= set(cell_types)
 
 
-def resolve(name: str | Experiment, scale: str | None) -> Experiment:
-    """Find an experiment from its name; without a scale at the largest that has recorded runs, small where none has.
+def resolve(name: str | Experiment, scale: str | None, seed: int | None = None) -> Experiment:
+    """Find an experiment from its name; without a scale at the largest where that seed, or any, is recorded, or small.
 
     UsageError: there is no such experiment or scale, or an Experiment is of another scale.
     """
@@ -149,7 +149,8 @@ def resolve(name: str | Experiment, scale: str | None) -> Experiment:
     if not isinstance(name, str):
         raise UsageError(f"name must be that of an experiment, or an Experiment, not {name!r}")
     if scale is None:
-        known = [one for one in experiments.scales(name.split("+")[0]) if seeds_of(experiments.get(name, one))]
+        found = {one: seeds_of(experiments.get(name, one)) for one in experiments.scales(name.split("+")[0])}
+        known = [one for one, seeds in found.items() if (seeds if seed is None else seed in seeds)]
         scale = known[-1] if known else "small"
     return experiments.get(name, scale)
 
@@ -162,16 +163,17 @@ def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run
         StaleRun: Its configuration is not today's.
         DamagedFile: Its files are damaged, another run's, or a copy.
     """
-    experiment, seed = resolve(name, scale), check_seed(seed)
+    seed = check_seed(seed)
+    experiment = resolve(name, scale, seed)
     folder = folder_of(experiment.name, experiment.scale, seed)
     try:
         return run_of(experiment, seed, result_of(folder))
     except (FileNotFoundError, NotADirectoryError):
-        begun = folder.with_name(f".attempt-{folder.name}").exists()
+        begun = ", though one is begun" if folder.with_name(f".attempt-{folder.name}").exists() else ""
+        begun = ", though one has failed" if (folder / "failed.json").exists() else begun
         raise MissingRun(
             f"no run of {experiment.name} with seed {seed} at {experiment.scale} scale is recorded"
-            f"{', though one is begun (`nlstm-lab runs` says how far it is)' if begun else ''}; train it with "
-            f"`{command(experiment, seed)}`"
+            f"{begun and begun + ' (see `nlstm-lab runs`)'}; train it with `{command(experiment, seed)}`"
         ) from None
 
 

@@ -17,7 +17,6 @@ from nlstm_lab import experiments, paths
 from nlstm_lab.datasets.registry import DATASETS
 from nlstm_lab.errors import DamagedFile, MissingData, UsageError
 from nlstm_lab.runs import records
-from nlstm_lab.runs.attempt import unfinished
 from nlstm_lab.runs.run import Run, check_place, each, is_known, load, matches, or_left_out, result_of, run_of, seeds_of
 from nlstm_lab.settings import SCALES, choice, ended, span
 from nlstm_lab.training import evaluate
@@ -35,13 +34,10 @@ SCORE = ["evaluation", "metric", "split"]
 ROUNDING, POINTS, CELLS = 5e-4, 0.05, 0.02
 
 
-def recorded(pattern: str = "*", scale: str | None = None, partial: bool = False) -> list[Run]:
+def recorded(pattern: str = "*", scale: str | None = None) -> list[Run]:
     """List every recorded run of the documents' experiments that match, in the documents' order; trains nothing.
 
     What is damaged, or was trained with another configuration than today's, is left out with a warning.
-
-    Args:
-        partial: Add those of any experiment that are not done, from their first epoch on (`unfinished`).
     """
     choice(scale, "scale", (None, *SCALES))
     done: list[Run] = []
@@ -51,22 +47,13 @@ def recorded(pattern: str = "*", scale: str | None = None, partial: bool = False
                 for seed in seeds_of(experiments.get(name, one)):
                     with or_left_out():
                         done.append(load(name, seed, one))
-    return done + begun(pattern, scale) if partial else done
+    return done
 
 
-def begun(pattern: str, scale: str | None) -> list[Run]:
-    """Runs that match, are not done and have an epoch, and of which there is no record."""
-    runs = unfinished(pattern, scale)
-    return [run for run in runs if run.progress.epoch and run.seed not in seeds_of(run.experiment)]
-
-
-def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -> pd.DataFrame:
+def table(pattern: str = "*", scale: str | None = None) -> pd.DataFrame:
     """Gather recorded runs, variations among them, in a tidy frame.
 
     What is damaged, or was trained with another configuration than today's, is left out with a warning.
-
-    Args:
-        partial: Add those that are not done, as their `state` says; no verdict may rest on them.
 
     Returns:
         One row a run, split, evaluation and metric.
@@ -89,7 +76,6 @@ def table(pattern: str = "*", scale: str | None = None, partial: bool = False) -
         return {**result, "state": records.state(result)}
 
     found = each(RECORD, scale, read)
-    found += [{**run.result, "state": run.state} for run in (begun(pattern, scale) if partial else [])]
     rows = [{**{key: one[key] for key in RUN}, **row} for one in found for row in one["metrics"]]
     return pd.DataFrame(rows, columns=[*RUN, *SCORE, "epoch", "value"])
 
@@ -259,7 +245,7 @@ def audit(run: Run, weights: bool = True) -> Audited:
     if not weights:
         return Audited(0, "weights were left out", wrong)
     try:
-        task = run.experiment.task.load()
+        task = run.experiment.load()
     except MissingData:
         return Audited(0, "data is not on this machine", wrong)
     if task.fingerprint != run.result["data_sha256"]:

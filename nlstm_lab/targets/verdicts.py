@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from nlstm_lab.errors import UsageError, hint
-from nlstm_lab.settings import HIGHER_IS_BETTER, SCALES, UNDER_WAY, ended
+from nlstm_lab.settings import HIGHER_IS_BETTER, SCALES, ended
 from nlstm_lab.statistics import Interval, compare, holm, p_value, t_interval
 from nlstm_lab.targets.entries import DOCUMENTS, Claim, Place, Row, Tolerance, load
 
@@ -34,10 +34,6 @@ class Runs:
             self.values.setdefault((experiment, scale, evaluation, metric, split), {})[int(seed)] = float(value)
         states = table[["experiment", "scale", "seed", "state"]].drop_duplicates() if "state" in table else table[:0]
         self.ended = {tuple(run): state for *run, state in states.itertuples(index=False) if state != "done"}
-        for (experiment, _, seed), state in self.ended.items():
-            if state.endswith(UNDER_WAY):
-                name = f"{experiment} with seed {seed}"
-                raise UsageError(f"{name} is not done ({state}): hand in lab.runs.table(...) without partial=True")
 
     def get(self, experiment: str, place: Place, metric: str, split: str, scale: str) -> dict[int, float]:
         """Values by seed, read by the table's evaluation."""

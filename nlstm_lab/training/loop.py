@@ -290,11 +290,14 @@ def fit(
     Raises:
         TrainingFailed: A loss or gradient is not finite; the last good checkpoint stays.
         Interrupted: A signal asked to stop.
-        UsageError: The checkpoint is of another training; `select_by` is "error" where nothing is right or wrong.
+        UsageError: The checkpoint is of another training; `select_by` is "error" where nothing is right or wrong;
+            there is a slope, and no boundary detector.
         LabError: The checkpoint is damaged, or cannot be written.
     """
     if config.select_by == "error" and isinstance(task.output, Mixture):
         raise UsageError("select_by=error needs predictions that are right or wrong, not a density: leave it at loss")
+    if config.slope is not None and not hasattr(network.recurrent, "slope"):
+        raise UsageError(f"a {type(network.recurrent).__name__} has no boundary detectors: leave slope out")
     network.to(find_device(device))
     setup = {"precision": precision, "seed": seed, "data": task.fingerprint, **asdict(config)}
     torch.manual_seed(seed)

@@ -17,8 +17,8 @@ from nlstm_lab.figures.plots import subplots
 from nlstm_lab.figures.saving import attach
 from nlstm_lab.figures.style import look
 from nlstm_lab.runs import Run
-from nlstm_lab.runs.run import is_known, or_left_out
-from nlstm_lab.runs.tables import begun, run_columns
+from nlstm_lab.runs.run import is_known, or_left_out, seeds_of
+from nlstm_lab.runs.tables import run_columns
 from nlstm_lab.settings import METRIC_LABELS, METRICS
 from nlstm_lab.widgets.base import LabWidget
 
@@ -53,7 +53,9 @@ class RunBrowser(LabWidget):
 
     def __init__(self, pattern: str = "*", *, scale: str | None = None, pick: list[str] | None = None) -> None:
         found = runs.table(pattern, scale)[["experiment", "seed", "scale"]].drop_duplicates().astype(object)
-        listed = [runs.load(*row) for row in found.itertuples(index=False) if is_known(row[0])] + begun(pattern, scale)
+        listed = [runs.load(*row) for row in found.itertuples(index=False) if is_known(row[0])]
+        begun = (run for run in runs.unfinished(pattern, scale) if run.progress.epoch)
+        listed += [run for run in begun if run.seed not in seeds_of(run.experiment)]
         shown, self._runs = dict[str, dict[str, Any]](), dict[str, Run]()
         for run in listed:
             with or_left_out():  # a history may be damaged

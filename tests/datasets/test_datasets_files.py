@@ -217,6 +217,19 @@ def test_a_full_disk_is_said_and_changes_nothing(home, mirror, offer):
     assert (folder / "text8").read_bytes() == b"an older copy"
 
 
+def test_what_is_damaged_in_the_folder_that_comes_first_is_named_and_nothing_is_fetched(
+    mirror, offer, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("NLSTM_LAB_DATA", str(tmp_path))
+    (tmp_path / "text8").mkdir()
+    (tmp_path / "text8" / "text8").write_bytes(CONTENT[:-1])
+    offer("/text8")
+    mirror.answers["/text8"] = CONTENT
+    with pytest.raises(DamagedFile, match=str(tmp_path)):
+        fetch("text8")
+    assert not mirror.asked
+
+
 @pytest.mark.parametrize("name", ["iamondb", "poetry", "enwiki2015_plain", "madsen"])
 def test_what_nobody_may_download_is_imported(home, name):
     with pytest.raises(UsageError, match=f"nlstm-lab data import {name} PATH"):

@@ -15,6 +15,7 @@ from nlstm_lab.datasets.text import CharacterModelling
 from nlstm_lab.errors import UsageError
 from nlstm_lab.experiments import base
 from nlstm_lab.models import Interface
+from nlstm_lab.settings import SCALES
 
 # Typed from the documents (and, where they round, from the arithmetic that the rounding confirms).
 PARAMETERS = {
@@ -100,7 +101,7 @@ def usual(field):
     return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 
-@pytest.mark.parametrize("scale", experiments.SCALES)
+@pytest.mark.parametrize("scale", SCALES)
 def test_every_value_has_a_source_and_every_source_a_value(scale):
     for experiment in (experiments.get(name, scale) for name, given in ALL if given == scale):
         parts = {"task": experiment.task, "model": experiment.model, "training": experiment.training}
@@ -223,3 +224,9 @@ def test_a_cleaned_text_is_counted_by_its_own_symbols(monkeypatch):
     cleaned = experiments.variant("enwik8_hmlstm", "small", normalization="text8")
     assert base.ends(cleaned.task) == (Symbols(27), Symbols(27))
     assert base.ends(experiments.get("enwik8_hmlstm", "small").task)[0].size > 200
+
+
+def test_a_text_of_ones_own_may_be_a_path():
+    row = experiments.get("ptb_char_nlstm", "smoke")
+    given = [dataclasses.replace(row, name="mine", task=CharacterModelling(one)) for one in ("x.txt", Path("x.txt"))]
+    assert given[0].digest() == given[1].digest()

@@ -265,6 +265,11 @@ def test_the_best_epoch_may_be_that_of_the_lowest_error_rate(monkeypatch, at_eac
         fit(network(), TrainingConfig(3, 0.01, select_by="error"), task)
 
 
+def test_a_slope_needs_boundary_detectors():
+    with pytest.raises(UsageError, match="slope"):
+        fit(network(), TrainingConfig(1, 0.01, slope=(5.0, 0.04)))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
