@@ -92,7 +92,8 @@ class LabWidget(anywidget.AnyWidget):
         super().__init_subclass__(**keywords)
 
     def __init__(self, **state: Any) -> None:
-        self._from_browser, self._applying, self._version, self._lock = False, False, 0, threading.Lock()
+        self._from_browser, self._version, self._lock = False, 0, threading.Lock()
+        self._applying = set[int]()  # threads that set inputs as results, which asks for nothing
         try:
             for name in self.traits().keys() & state.keys():
                 self.traits()[name]._validate(self, state[name])
@@ -185,44 +186,45 @@ class LabWidget(anywidget.AnyWidget):
         return {name: getattr(self, name) for name in self.inputs}
 
     def _chosen(self, _: Any) -> None:
-        if self._applying or self._from_browser:
+        if threading.get_ident() in self._applying or self._from_browser:
             return
         self._version += 1
         with self._lock:
-            results = self.settled
+            given, results, settled = self._given(), self.settled, self.settled
             try:
-                results = self.compute(self._given(), quietly)
+                results, settled = self.compute(given, quietly), given
             finally:  # what the browser waits for has ended, whatever came of this
-                self._apply({**results, "error": "", "progress": {}, "answered": self.asked})
+                self._apply({**results, "error": "", "progress": {}, "answered": self.asked}, settled)
 
     def _answer(self, number: int, asked: int, given: dict[str, Any]) -> None:
         with self._lock:
             if number != self._version:
                 return
             self._told = time.monotonic()
+            settled = self.settled
             try:
                 computed = self.compute(given, partial(self._step, number))
                 # what was given is not said back: the browser may have moved on meanwhile
                 results = {name: value for name, value in computed.items() if name not in given or value != given[name]}
-                results["error"] = ""
+                results["error"], settled = "", given
             except Cancelled:
                 return
             except Exception as error:  # other than LabError a bug, or a wrapped network's own
                 kind = "" if isinstance(error, LabError) else f"{type(error).__name__}: "
                 results = {"error": f"{kind}{error}"}
             if number == self._version:
-                self._apply({**results, "progress": {}, "answered": asked})
+                self._apply({**results, "progress": {}, "answered": asked}, settled)
 
-    def _apply(self, values: dict[str, Any]) -> None:
-        self._applying = True  # inputs that are set here are results, and ask for nothing
+    def _apply(self, values: dict[str, Any], settled: dict[str, Any]) -> None:
+        """Show `values`, results and corrected inputs, that belong to the inputs `settled`."""
+        self._applying.add(threading.get_ident())
         try:
             with self.hold_sync():
                 for name, value in values.items():
                     setattr(self, name, value)
         finally:
-            self._applying = False
-        if not self.error:
-            self.settled = self._given()
+            self._applying.discard(threading.get_ident())
+        self.settled = {name: values.get(name, value) for name, value in settled.items()}
 
     def _step(self, number: int, share: float, doing: str) -> None:
         """Tell the browser how far a computation is, and end it where a newer one waits."""
@@ -237,7 +239,7 @@ class LabWidget(anywidget.AnyWidget):
             self.picture = self._png()
         if content == "cancel":
             self._version += 1
-            self._apply({**self.settled, "progress": {}, "error": "", "answered": self.asked})
+            self._apply({**self.settled, "progress": {}, "error": "", "answered": self.asked}, self.settled)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.settled.items())})"

@@ -138,6 +138,7 @@ def test_an_answer_does_not_take_back_what_was_chosen_meanwhile():
     widget.gate.set()
     widget.wait()
     assert (widget.number, widget.twice) == (3, 4)
+    assert (widget.settled, widget.shown()["number"]) == ({"number": 2}, 2)  # what a page would say
 
 
 def test_a_long_computation_tells_how_far_it_is_and_is_cancelled():
@@ -153,6 +154,20 @@ def test_a_long_computation_tells_how_far_it_is_and_is_cancelled():
     widget.wait()
     assert (widget.number, widget.twice, widget.progress, widget.answered) == (1, 2, {}, widget.asked)
     assert widget.computed == [1]
+
+
+def test_who_cancels_while_an_answer_is_written_does_not_lock_it():
+    def cancel(_):  # in the middle of writing, from the kernel's own thread
+        one = threading.Thread(target=widget._handle_custom_msg, args=("cancel", []))
+        one.start()
+        one.join(60)
+
+    widget = Doubling(1)
+    widget.compute = lambda given, step: {"twice": 40, "number": 20}  # the number is corrected last
+    widget.observe(cancel, "twice")
+    browser(widget, number=40)
+    widget._worker.join(60)
+    assert not widget._worker.is_alive()
 
 
 def state(page):
