@@ -85,13 +85,17 @@ def _finding(path: Path) -> Finding:
     )
 
 
-def statements(name: str) -> list[Statement]:
-    """The claim, or the orderings of a table, by its whole name; "place#0" is the first sentence of a place."""
+def said(name: str) -> pd.DataFrame:
+    """The rows of a claim, or of a table's orderings, by its whole name; "place#0" is the first sentence of a place."""
     whole, _, which = name.partition("#")
     rows = numbers.of(whole)
     rows = rows[(rows["kind"].eq("ordering") & rows["anchor"]) | rows["kind"].eq("claim")]
-    said = list(dict.fromkeys(rows["says"]))
-    chosen = rows[rows["says"] == said[int(which)]] if which else rows
+    return rows[rows["says"].eq(rows["says"].unique()[int(which)])] if which else rows
+
+
+def statements(name: str) -> list[Statement]:
+    """What `said` finds, a row for each pair of rows that is compared."""
+    chosen = said(name)
     if chosen.empty:
         raise numbers.Untrue(f"no document says {name!r}")
     whole_sentences = {key: len(rows) for key, rows in chosen.groupby(SENTENCE)}

@@ -137,9 +137,9 @@ def remain(second: str, firsts: Iterable[str], **which: str) -> list[str]:
     return [first for first, keeps in zip(firsts, kept, strict=True) if keeps]
 
 
-def bpc_after(experiment: str, epoch: int, scale: str = "paper", split: str = "valid") -> float:
-    """BPC of the first seed's run after an epoch, in blocks."""
-    history = lab.runs.load(experiment, 0, scale).history
+def bpc_after(experiment: str, epoch: int, split: str = "valid") -> float:
+    """BPC of the first seed's run at the paper's scale after an epoch, in blocks."""
+    history = lab.runs.load(experiment, 0, "paper").history
     return float(_where(history, metric="bpc", split=split, evaluation="blocks", epoch=epoch)["value"].item())
 
 
@@ -489,7 +489,7 @@ def _resampled(gathered: Callable[..., pd.DataFrame]) -> pd.DataFrame:
     """What every resample ablation changes in all, and when, as notebook 91 computes it."""
     rows = gathered(lab.probes.ablations).query("kind == 'swap'")
     rows = rows.assign(lag=rows["kl"] * (rows["distance"] + 1), late=rows["kl"].where(rows["distance"] >= 50, 0))
-    keys = ["experiment", "scale", "model", "start", "seed", "memory"]
+    keys = [*lab.probes.seeds.RUN, "memory"]
     sums = rows.groupby(keys, sort=False)[["kl", "late", "loss_increase", "lag"]].sum()
     return sums.assign(lag=sums["lag"] / sums["kl"]).reset_index()
 

@@ -107,11 +107,9 @@ def results() -> str:
     columns = ["table", "its claim", "measured", "seeds", "verdict", "trained by `.venv/bin/nlstm-lab`"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for table, claim, place, split, unit, pattern in RESULTS:
-        target, _, which = place.partition("#")
         pattern, _, how = pattern.partition(" ")
-        rows = numbers.of(target)
-        rows = rows[rows["kind"].eq("ordering") & rows["anchor"]]
-        rows = rows[rows["says"].eq(rows["says"].unique()[int(which)]) & rows["split"].eq(split)]
+        rows = catalogue.said(place)
+        rows = rows[rows["split"].eq(split)]
         rows = rows[rows["metric"].eq(rows["metric"].iloc[0])]
         least = catalogue.shown(rows)
         measured, command = "", f"`sweep '{pattern}' --scale paper`"

@@ -86,7 +86,7 @@ say("train", "ptb_char_nlstm", "--scale", "smoke", "--corpus", "mine.txt", "--no
 import nlstm_lab as lab
 print(lab.models.pretrained("ptb_char_hmlstm_step").name)
 run = lab.runs.load("ptb_char_nlstm+corpus=mine.txt+normalization=text8", scale="smoke")
-trace = lab.probes.trace(run.model(), "the cat sat on the mat", run=run.name)
+trace = lab.probes.trace(run.model(), "the cat sat on the mat")
 lab.probes.state_timescales(trace)
 print(lab.figures.save(lab.figures.cell_activations(trace, units=3), "my_cells", runs=[run]))
 """

@@ -14,6 +14,7 @@ from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.statistics import Interval, p_value
 from nlstm_lab.targets import shown
 from nlstm_lab.targets.entries import Tolerance
+from nlstm_lab.targets.rendering import booktabs
 from nlstm_lab.targets.verdicts import Runs, discriminations, tolerance
 
 FIXED = "+batch_order=fixed"  # how table 3 is read (data/targets/protocol.md)
@@ -540,7 +541,7 @@ def columns(tex):
 def test_a_latex_table_has_minus_signs_and_names_what_made_it():
     frame = comparison([-1.43, -1.44, -1.45]).frame
     rows = frame[frame["experiment"] == "ptb_char_nlstm"].assign(subject="a & b_c 50 %")
-    tex = targets.booktabs(rows)
+    tex = booktabs(rows)
     sides, (head, first, *_) = columns(tex)
     assert len(first) == len(sides)
     assert first[0].strip() == r"a \& b\_c 50 \%"

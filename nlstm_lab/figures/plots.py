@@ -17,7 +17,6 @@ from pandas.io.formats.style import Styler
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.saving import attach
 from nlstm_lab.figures.style import COLUMN, ORDER, in_order, look, styled
-from nlstm_lab.parameters import inches
 from nlstm_lab.statistics import Compared, t_interval
 
 # initializations of the output bias, in the order of panels; the papers do not say
@@ -26,7 +25,7 @@ STARTS = {"zero": "baseline initialization", "log_frequencies": "log-frequencies
 
 @styled
 def subplots(
-    rows: int = 1, columns: int = 1, *, width: float | str = COLUMN, height: float = 2.2, **share: Any
+    rows: int = 1, columns: int = 1, *, width: float = COLUMN, height: float = 2.2, **share: Any
 ) -> tuple[Figure, NDArray[Any]]:
     """Make a figure in the project's style, for seaborn or matplotlib to draw on.
 
@@ -40,7 +39,7 @@ def subplots(
     Returns:
         The figure and its axes [rows, columns].
     """
-    figure = plt.figure(figsize=(inches(width), height))
+    figure = plt.figure(figsize=(width, height))
     plt.close(figure)
     return figure, figure.subplots(rows, columns, squeeze=False, **share)
 

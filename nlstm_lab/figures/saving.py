@@ -196,8 +196,8 @@ def _csv(frame: pd.DataFrame, digits: int) -> str:
 def _by_curve(frame: pd.DataFrame) -> pd.DataFrame:
     """A long frame of curves with a row for each curve; any other as it is."""
     for along, height in CURVES if len(frame) > LONG else ():
-        if {along, height} <= set(frame):
-            which = [name for name in frame if name not in (along, height)]
+        which = [name for name in frame if name not in (along, height)]
+        if which and {along, height} <= set(frame) and not frame.duplicated([*which, along]).any():
             wide = frame.set_index([*which, along])[height].unstack()
             places = wide.columns.to_numpy(float)
             names = [f"no {along}" if np.isnan(place) else f"{along} {place:.{DIGITS}g}" for place in places]

@@ -59,7 +59,7 @@ def classes(trace: xr.Dataset) -> pd.DataFrame:
 
 def retention(
     trace: xr.Dataset,
-    memory: str | None = None,
+    memory: str,
     at: int | slice | Sequence[int] = -1,
     units: int | slice | Sequence[int] | None = None,
     *,
@@ -70,7 +70,7 @@ def retention(
 
     Args:
         trace: Of one text from its start.
-        memory: A memory with a leak of its own: "cell", "inner", "layer 2", ...; None for the innermost or highest.
+        memory: A memory with a leak of its own: "cell", "inner", "layer 2", ...
         at: Steps at which the memory is looked at; negative from the end. All steps of all units need much room.
         units: Units; None for all.
         model: The network, where shares of a logit are asked for.
@@ -94,8 +94,7 @@ def retention(
     need(trace)
     known = [str(name) for name in trace["memory"].values]
     leaking = [name for name, leaks in zip(known, trace["leaks"].values, strict=True) if leaks]
-    memory = leaking[-1] if memory is None else choice(memory, "memory", known)
-    if memory not in leaking:
+    if choice(memory, "memory", known) not in leaking:
         other = " or ".join(map(repr, leaking))
         raise UsageError(f"{memory!r} has no leak of its own, it is computed anew at every step: take {other}")
     length = trace.sizes["time"]

@@ -53,7 +53,7 @@ def connectivity(
     given: str | None = None,
     mode: Mode = "l2",
     at: Iterable[int] | None = None,
-    done: Callable[[int], object] | None = None,
+    watch: Callable[[float], None] | None = None,
 ) -> xr.Dataset:
     """Compute the connectivity of every position of `text` to every earlier one, from a zero state.
 
@@ -65,7 +65,7 @@ def connectivity(
         mode: "l2", the norm that the article writes (its code returns the sum of squares); or "gradient_x_input", which
             has signs.
         at: The positions whose connectivity is computed (NaN elsewhere); None for all, and none at all costs a reading.
-        done: Called with how many positions were computed, instead of a progress bar; may raise to end it.
+        watch: Called with the share that is computed, instead of a progress bar; may raise to end it.
 
     Returns:
         Dimensions time, source and rank. `connectivity` (time, source), exactly 0 beyond the position itself, NaN where
@@ -90,8 +90,7 @@ def connectivity(
     if (T := len(text)) > LARGEST:
         raise UsageError(f"text must be of at most {LARGEST} characters, not {T}: the work grows with the square")
     places = [] if isinstance(at, Sized) and not len(at) else reading.whole(at, T, "at must be positions from")
-    shown: dict[str, Any] = {"delay": 2, "leave": False, "unit": " characters", "disable": done is not None}
-    with reading.evaluating(model), tqdm(total=len(places), **shown) as bar:
+    with reading.evaluating(model):
         heard = vectors_of(model, codes)
         with torch.inference_mode():
             logits = model.readout(model.recurrent(*(tensor.unsqueeze(1) for tensor in heard))[0].squeeze(1))
@@ -104,7 +103,7 @@ def connectivity(
         if given is not None:
             wanted[:] = reading.code_of(model, given, len(names), "given")
         here = np.where(np.isin(np.arange(T), places), wanted, NO_CODE)
-        values = _matrix(model, mode, heard, here, done or bar.update)
+        values = _matrix(model, mode, heard, here, watch)
     data = {
         "connectivity": (("time", "source"), values),
         "prediction": (("time", "rank"), np.array([[each.word for each in row] for row in top], dtype=object)),
@@ -118,7 +117,11 @@ def connectivity(
 
 
 def _matrix(
-    model: Network, mode: Mode, read: Sequence[Tensor], wanted: NDArray[np.int_], done: Callable[[int], object]
+    model: Network,
+    mode: Mode,
+    read: Sequence[Tensor],
+    wanted: NDArray[np.int_],
+    watch: Callable[[float], None] | None,
 ) -> NDArray[np.float64]:
     """[S, S], some rows after the others; the steps after their last target are not computed."""
     from captum.attr import InputXGradient, Saliency  # here, as every other probe goes without it
@@ -127,7 +130,8 @@ def _matrix(
     method, how = (InputXGradient(logits), {}) if signed else (Saliency(logits), {"abs": False})
     values = np.where(wanted[:, None] < 0, np.nan, np.zeros((length, length)))
     (places,) = np.nonzero(wanted >= 0)
-    for rows in (places[k : k + CHUNK] for k in range(0, len(places), CHUNK)):
+    pieces = [places[k : k + CHUNK] for k in range(0, len(places), CHUNK)]
+    for k, rows in enumerate(tqdm(pieces, delay=2, leave=False, disable=watch is not None), 1):
         end = rows[-1] + 1
         x, *given = (tensor[:end].expand(len(rows), -1, -1) for tensor in read)
         positions, codes = (torch.from_numpy(tensor).to(x.device) for tensor in (rows, wanted[rows]))
@@ -140,7 +144,8 @@ def _matrix(
         # the article's formula; its code forgets the root
         found = gradient.sum(-1) if signed else gradient.square().sum(-1).sqrt()
         values[rows, :end] = found.double().cpu().numpy()
-        done(len(rows))
+        if watch is not None:
+            watch(k / len(pieces))
     return values
 
 

@@ -115,7 +115,6 @@ def encode_symbols(model: Network, text: Text) -> Tensor:
     codes = encode(model, text)
     if codes.is_floating_point():
         raise UsageError("this probe judges by the next symbol: the text must be symbols, not vectors")
-    check_network(model)
     if not predicts_symbols(model):
         raise UsageError(f"{called(model)} does not predict the symbols that it reads: take another")
     return codes

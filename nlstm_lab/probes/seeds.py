@@ -24,8 +24,10 @@ from nlstm_lab.models.network import Network, check_network
 from nlstm_lab.probes.reading import string
 from nlstm_lab.runs import Run
 from nlstm_lab.runs.tables import NO_RUNS, run_columns
+from nlstm_lab.settings import choice
 from nlstm_lab.statistics import Compared, compare, t_interval
-from nlstm_lab.targets import Comparison, claimed
+from nlstm_lab.targets import Comparison
+from nlstm_lab.targets.rendering import claimed
 from nlstm_lab.targets.verdicts import CLAIMS
 
 RUN = ("experiment", "scale", "model", "start", "seed")
@@ -49,7 +51,7 @@ def untrained(model: Network, seed: int = 0) -> Network:
     trained = dict(model.named_parameters())
     for name, weight in fresh.to(model.device).named_parameters():
         old = trained[name]
-        matrix = not old.is_meta and old.dim() > 1 and old.unique().numel() > 2
+        matrix = old.dim() > 1 and old.unique().numel() > 2
         if matrix and torch.equal(old, weight):
             raise UsageError(f"{name} is not drawn anew by `reset_parameters`, so the network would stay trained in it")
     return fresh
@@ -68,8 +70,7 @@ def _reset(module: nn.Module) -> None:
 
 def shuffled(text: str, by: Literal["characters", "words"], seed: int = 0) -> str:
     """Put what `by` says, the "characters" or the "words" of a text between the same white space, in another order."""
-    if by not in ("characters", "words"):
-        raise UsageError(f"a text is shuffled by 'characters' or by 'words', not by {by!r}")
+    choice(by, "by", ("characters", "words"))
     pieces = [*string(text)] if by == "characters" else re.split(r"(\s+)", string(text))
     # between words is white space; at an end it leaves an empty piece there
     moved = [k for k in range(0, len(pieces), 1 if by == "characters" else 2) if pieces[k]]

@@ -1,8 +1,8 @@
 """Where the layers of an HM-RNN end a segment, and what they do about it (equations 2, 8 and 9)."""
 
+import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -32,7 +32,6 @@ def boundaries(
     text: Text | Excerpt,
     *,
     threshold: float | None = None,
-    run: str = "",
     watch: Callable[[float], None] | None = None,
 ) -> xr.Dataset:
     """Read `text` once, in order, from a zero state, and record the boundaries of every layer at every step.
@@ -58,20 +57,20 @@ def boundaries(
     """
     if isinstance(text, Excerpt) and threshold is None:  # known by its place: the record holds its symbols
         table = ensure("boundaries", lambda: rows_of(boundaries(model, text.read())), weights=model, text=str(text))
-        return from_rows(table, described(model, None, run or model.name))
-    return together(model, [read(text)], threshold, run, watch)[0]
+        return from_rows(table, described(model, None))
+    return together(model, [read(text)], threshold, watch)[0]
 
 
 def together(
     model: Network,
     texts: Sequence[Text],
     threshold: float | None = None,
-    run: str = "",
     watch: Callable[[float], None] | None = None,
 ) -> list[xr.Dataset]:
     """`boundaries` of several texts of any lengths, read side by side, each from a zero state."""
-    attributes = described(model, threshold, run)
+    attributes = described(model, threshold)
     model.require_weights()
+    model = model if threshold is None else _cut(model, threshold)
     coded = [encode(model, text) for text in texts]
     codes = pad_sequence(coded)  # what is read behind a text's end is left out again
     chunks: list[dict[str, Tensor]] = []
@@ -79,7 +78,7 @@ def together(
     vectors = codes.is_floating_point() and model.density is None
     foretells = model.density is not None or (not vectors and predicts_symbols(model))
     state, nats = None, [torch.full((1, len(coded)), float("nan"))]
-    with _set(model, threshold), reading(model):
+    with reading(model):
         for start in range(0, len(codes), size):
             if watch is not None:
                 watch(start / len(codes))
@@ -119,15 +118,15 @@ def _read(model: Network, x: Tensor, state: Any) -> tuple[Tensor, Any, dict[str,
     return output, state, {name: torch.stack([_of_layer(name, record) for record in records], 1) for name in LAYERWISE}
 
 
-def described(model: Network, threshold: float | None, run: str) -> dict[str, Any]:
-    """The attributes of such a dataset: model, run, hidden_size, boundary ("step", "sample", "soft" or "given"),
+def described(model: Network, threshold: float | None) -> dict[str, Any]:
+    """The attributes of such a dataset: model, boundary ("step", "sample", "soft" or "given"),
     threshold and slope (None where given); UsageError as `boundaries` raises it."""
     check_network(model)
     unit, named = model.recurrent, called(model)
     threshold = None if threshold is None else above_zero(threshold, "the threshold of z", 1)
     if not isinstance(unit, HMLSTM | HierarchicalRNN) or unit.num_layers < 2:
         raise UsageError(f"{named} has no boundaries: choose an HM-LSTM or a hierarchical RNN of two layers at least")
-    attributes = {"model": model.name, "run": run, "hidden_size": unit.hidden_size}
+    attributes = {"model": model.name}
     if isinstance(unit, HierarchicalRNN):
         if threshold is not None:
             raise UsageError(f"{named} has no detectors, its boundaries are given: it takes no threshold")
@@ -138,18 +137,13 @@ def described(model: Network, threshold: float | None, run: str) -> dict[str, An
     return attributes | decided | {"slope": None if model.missing_weights else unit.slope}
 
 
-@contextmanager
-def _set(model: Network, threshold: float | None) -> Iterator[None]:
-    """Another threshold for a while."""
-    cells: list[Any] = [] if threshold is None else model.recurrent.cells
-    kept = [(cell.boundary, cell.threshold) for cell in cells]
-    try:
-        for cell in cells:
-            cell.boundary, cell.threshold = "step", threshold
-        yield
-    finally:
-        for cell, own in zip(cells, kept, strict=True):
-            cell.boundary, cell.threshold = own
+def _cut(model: Network, threshold: float) -> Network:
+    """A copy whose detectors have this threshold, and which shares the weights, computed ones too."""
+    computed = [each for part in model.modules() for each in vars(part).values() if isinstance(each, Tensor)]
+    model = copy.deepcopy(model, {id(one): one for one in (*model.parameters(), *model.buffers(), *computed)})
+    for cell in cast(Any, model.recurrent.cells):
+        cell.boundary, cell.threshold = "step", threshold
+    return model
 
 
 def _of_layer(name: str, layer: dict[str, Tensor]) -> Tensor:

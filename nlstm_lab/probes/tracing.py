@@ -25,7 +25,6 @@ def trace(
     model: Network,
     text: Texts,
     *,
-    run: str = "",
     predictions: bool = True,
     watch: Callable[[float], None] | None = None,
 ) -> xr.Dataset:
@@ -43,7 +42,7 @@ def trace(
         moves as a whole (time, layer); where there is a vocabulary, `log_p` (time, vocabulary), the natural logarithm
         of the probability of what comes next. Coordinates: symbol (time), what was read; memory, "cell", or "outer" and
         "inner", ..., absent without cells, and `leaks`, true where c_t = f c_{t-1} + i g; layer from 1, unit from 0.
-        Attributes: model, run, depth (of nesting).
+        Attributes: model, depth (of nesting).
 
     Raises:
         UsageError: The network does not know a character.
@@ -73,7 +72,7 @@ def trace(
             bar.update(len(x))
             if watch is not None:
                 watch((start + len(x)) / len(codes))
-    return labelled(model, arrays, codes, lengths, layers, run)
+    return labelled(model, arrays, codes, lengths, layers)
 
 
 def recorded_values(layers: list[dict[str, Any]]) -> dict[str, Tensor]:
@@ -89,7 +88,7 @@ def recorded_values(layers: list[dict[str, Any]]) -> dict[str, Tensor]:
 
 
 def labelled(
-    model: Network, arrays: dict[str, Array], codes: Tensor, lengths: list[int] | None, layers: list[Any], run: str = ""
+    model: Network, arrays: dict[str, Array], codes: Tensor, lengths: list[int] | None, layers: list[Any]
 ) -> xr.Dataset:
     """Arrays [T, B, ...] of what was recorded of `layers` as a trace; `lengths` of the texts, None for one alone."""
     unit, leaks = model.recurrent, ["memory.h" not in record for record in memories(layers).values()]
@@ -117,5 +116,5 @@ def labelled(
     dims = dict.fromkeys(GATES, ("memory", "unit")) | dict.fromkeys(CHOICES, ("layer",))
     dims |= {"h": ("layer", "unit"), "log_p": ("vocabulary",)}
     data = {name: ((*along, *dims[name]), array) for name, array in arrays.items()}
-    attributes = {"model": model.name, "run": run, "depth": len(leaks) // unit.num_layers}
+    attributes = {"model": model.name, "depth": len(leaks) // unit.num_layers}
     return xr.Dataset(data, coords, attributes).transpose("text", "time", ..., missing_dims="ignore")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.models import Network
 from nlstm_lab.probes.decoding import labels
-from nlstm_lab.probes.reading import BURN_IN, Text, free_text, memory_states, seen, skipped
+from nlstm_lab.probes.reading import BURN_IN, Text, memory_states, seen, skipped
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.seeds import shuffled, untrained
 from nlstm_lab.probes.tracing import trace
@@ -93,14 +93,12 @@ def units(model: Network, text: Text | Excerpt, burn_in: int = BURN_IN, seed: in
     return table.join(courses).reset_index()
 
 
-def passages(
-    model: Network, text: Text | Excerpt | None = None, memory: str | None = None, unit: int = 0, k: int = PASSAGES
-) -> pd.DataFrame:
+def passages(model: Network, text: Text | Excerpt, memory: str, unit: int = 0, k: int = PASSAGES) -> pd.DataFrame:
     """Find where a unit is highest and lowest along a text.
 
     Args:
-        text: None for `free_text()`.
-        memory: A memory or hidden state; None for the innermost or highest memory.
+        text: What is read.
+        memory: A memory or hidden state.
         unit: Its number.
         k: Passages of each kind, none of which overlap; those of one value are spread over the text.
 
@@ -114,10 +112,9 @@ def passages(
     >>> found.extreme.tolist(), bool(found.value[0] > found.value[2])
     (['highest', 'highest', 'lowest', 'lowest'], True)
     """
-    traced = trace(model, read(free_text() if text is None else text), predictions=False)
+    traced = trace(model, read(text), predictions=False)
     skipped(traced, 0, BEFORE + AFTER + 1)
     every = seen(traced)
-    memory = [*(memory_states(traced) or every)][-1] if memory is None else memory
     choice(memory, "memory", every)
     unit, k = counted(unit, "unit", 0, traced.sizes["unit"] - 1), counted(k, "k")
     values = every[memory][:, unit].astype(np.float64)
@@ -126,7 +123,7 @@ def passages(
     for extreme, sign in (("highest", 1), ("lowest", -1)):
         for at in _places(sign * values, 0, k, spread=True):
             tied = int((np.abs(values - values[at]) < TIED).sum())
-            around = ("".join(symbols[max(at - BEFORE, 0) : at]), symbols[at], "".join(symbols[at + 1 : at + AFTER]))
+            around = ("".join(symbols[at - BEFORE : at]), symbols[at], "".join(symbols[at + 1 : at + AFTER]))
             found.append((extreme, at, values[at], *around, tied))
     return pd.DataFrame(found, columns=["extreme", "place", "value", "before", "symbol", "after", "ties"])
 

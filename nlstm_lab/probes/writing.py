@@ -105,7 +105,7 @@ def written(model: Network, lines: Lines) -> xr.Dataset:
         return rows_of(boundaries(model, points)).assign(**pen(points))
 
     table = ensure("written", measure, weights=model, text=str(lines))
-    read = from_rows(table, described(model, None, model.name))
+    read = from_rows(table, described(model, None))
     return read.assign({name: ("time", table[name]) for name in ("x", "y", "lifted")})
 
 

@@ -11,14 +11,12 @@ What these arguments mean wherever they are taken:
 """
 
 from nlstm_lab.targets.entries import DOCUMENTS, load
-from nlstm_lab.targets.rendering import Comparison, booktabs, claimed, compare, readme_block, report, shown
+from nlstm_lab.targets.rendering import Comparison, compare, readme_block, report, shown
 from nlstm_lab.targets.verdicts import printed_numbers, remaining, verdicts
 
 __all__ = [
     "DOCUMENTS",
     "Comparison",
-    "booktabs",
-    "claimed",
     "compare",
     "load",
     "printed_numbers",

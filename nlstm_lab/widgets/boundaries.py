@@ -1,23 +1,17 @@
 """BoundaryExplorer: where the layers of an HM-LSTM end a segment, and whether words end there."""
 
-import copy
-from collections.abc import Mapping
 from typing import Any
 
-import torch
 import xarray as xr
 from matplotlib.figure import Figure
 from traitlets import Dict, Enum, Float, Int, Unicode
 
 from nlstm_lab.figures.boundaries import hidden_norms
-from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import vocabulary_of
 from nlstm_lab.probes.segmentation import boundaries, described, plain
-from nlstm_lab.runs import Run
 from nlstm_lab.widgets.base import Step, clamped
-from nlstm_lab.widgets.reading import ReadingWidget, leniently
+from nlstm_lab.widgets.reading import Given, ReadingWidget, leniently
 
-One = Network | Run
 LONGEST = 10_000  # characters
 THRESHOLDS = [round(0.05 * k, 2) for k in range(1, 20)]  # of a page without Python
 
@@ -52,24 +46,24 @@ class BoundaryExplorer(ReadingWidget):
     within = Enum(["0", "±1", "or one after"], "0")
     trained = Dict()  # boundary, threshold and slope
 
-    def __init__(self, networks: One | Mapping[str, One], text: str, threshold: float | None = None) -> None:
-        named = networks if isinstance(networks, Mapping) else {getattr(networks, "name", ""): networks}
-        # copies: while a threshold is tried, a network that others hold must stay as it is
-        copied = {name: _apart(one) if isinstance(one, Network) else one for name, one in named.items()}
-        super().__init__(copied, text=text, threshold=threshold, readings=[], titles={})
+    def __init__(self, networks: Given, text: str, threshold: float | None = None) -> None:
+        super().__init__(networks, text=text, threshold=threshold, readings=[], titles={})
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         network = self._networks[given["run"]]
         text, notice = leniently(vocabulary_of(network), given["text"], LONGEST)
         chosen = {name: given[name] for name in self.inputs}
         data = self._read(**chosen, watch=lambda share: step(share, "the network reads the text"))
-        trained = described(network, None, data.attrs["run"])
-        return {"reading": plain(data), "trained": trained, "notice": notice, **clamped(self, at=len(text) - 1)}
+        return {
+            "reading": plain(data),
+            "trained": described(network, None),
+            "notice": notice,
+            **clamped(self, at=len(text) - 1),
+        }
 
     def _read(self, run: str, text: str, **how: Any) -> xr.Dataset:
         read, _ = leniently(vocabulary_of(self._networks[run]), text, LONGEST)
-        recorded = self.made_of[run].name if run in self.made_of else ""
-        return boundaries(self._networks[run], read, run=recorded, **how)
+        return boundaries(self._networks[run], read, **how)
 
     def draw(self) -> Figure:
         return hidden_norms(self._read(**self.settled))
@@ -81,10 +75,3 @@ class BoundaryExplorer(ReadingWidget):
             read = (self._read(state["run"], state["text"], threshold=each) for each in (None, *THRESHOLDS))
             state["readings"] = [*map(plain, read)]
         return state
-
-
-def _apart(network: Network) -> Network:
-    """A copy that shares the weights, computed ones too."""
-    computed = [each for part in network.modules() for each in vars(part).values() if isinstance(each, torch.Tensor)]
-    weights = [*network.parameters(), *network.buffers(), *computed]
-    return copy.deepcopy(network, {id(weight): weight for weight in weights})

@@ -23,15 +23,16 @@ from nlstm_lab.probes import decoding
 from nlstm_lab.probes.reading import hidden_names, hidden_states, memory_states, names
 from nlstm_lab.probes.seeds import as_trained
 from nlstm_lab.probes.slowness import timescales
+from nlstm_lab.probes.tracing import GATES
 from nlstm_lab.probes.unit_statistics import BEFORE, contrast, counterparts, units, values_of
 from nlstm_lab.runs import Run, load
 from nlstm_lab.runs.run import seeds_of
 from nlstm_lab.settings import counted
+from nlstm_lab.training.liveness import CLASSES
 from nlstm_lab.widgets.base import Step, clamped
 from nlstm_lab.widgets.reading import Array, Given, Networks, ReadingWidget, of_trace
 
-GATES = ("i", "f", "g", "o")
-LIVES = ("alive", "silent", "latched", "not finite")
+LIVES = (*CLASSES, "not finite")
 RUNNING = 3  # networks that a page runs itself, at most
 LARGEST = 500_000  # parameters that a page holds of a network: a megabyte
 FIRST = "since_space"  # what the unit that is shown first follows
@@ -203,7 +204,7 @@ def _of_cells(trace: xr.Dataset, memories: list[str]) -> dict[str, Any]:
     cells = trace.sel(memory=memories).transpose("memory", "unit", "time", ...)
     lives = probes.classes(trace).pivot(index="memory", columns="unit", values="life").loc[memories]
     return {
-        "gates": _half(np.stack([cells[gate].values for gate in GATES])),
+        "gates": _half(np.stack([cells[gate].values for gate in GATES[1:]])),
         "lives": lives.map(LIVES.index).to_numpy(np.uint8).tobytes(),
         "squashed": cells["leaks"].values.tolist(),
     }

@@ -113,7 +113,7 @@ class Networks:
         """`lab.probes.trace` of the run named so; the text is one that `read` returned."""
         if (run, text) not in self._traces:
             doing = "the network reads the text"
-            read = probes.trace(self[run], self.content(run, text), run=run, watch=lambda share: step(share, doing))
+            read = probes.trace(self[run], self.content(run, text), watch=lambda share: step(share, doing))
             self._traces = dict([*self._traces.items()][1 - KEPT :]) | {(run, text): read}
         return self._traces[run, text]
 

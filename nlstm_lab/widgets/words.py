@@ -2,7 +2,6 @@
 
 import unicodedata
 from collections.abc import Mapping
-from functools import partial
 from itertools import product
 from typing import Any, cast
 
@@ -171,16 +170,15 @@ class ConnectivityExplorer(LabWidget):
             if target == "given" and not given["word"]:
                 raise UsageError("which word is the target? type it into the field beside the target")
             asked: dict[str, Any] = {"given": given["word"]} if target == "given" else {"target": target}
-            doing, read = f"{TARGETS[target]}, {MODES[mode]}", list[int]()
-
-            def done(name: str, positions: int) -> None:
-                read.append(positions)
-                step(sum(read) / len(symbols[1]) / len(self.networks), f"{look(name).label}: {doing}")
-
+            doing, count = f"{TARGETS[target]}, {MODES[mode]}", len(self.networks)
             found, symbols = {}, ("time", [*unicodedata.normalize("NFC", text[:LARGEST])])  # what was typed is shown
-            for name, one in self.networks.items():
+            for k, (name, one) in enumerate(self.networks.items()):
+
+                def watch(share: float, k: int = k, name: str = name) -> None:
+                    step((k + share) / count, f"{look(name).label}: {doing}")
+
                 heard = mapped_to(vocabulary_of(one), text[:LARGEST])
-                data = connectivity(one, heard, mode=mode, done=partial(done, name), **asked)
+                data = connectivity(one, heard, mode=mode, watch=watch, **asked)
                 found[name] = data.assign_coords(symbol=symbols)
             self._measured = {other: one for other, one in self._measured.items() if other[0] == text} | {key: found}
         return self._measured[key]

@@ -33,7 +33,7 @@ def hierarchical(network):
 
 
 def test_operations_follow_from_the_boundaries_by_equation_2(hierarchical, text):
-    found = probes.boundaries(hierarchical(), text, run="a run")
+    found = probes.boundaries(hierarchical(), text)
     z = found.z.values
     assert 0.05 < z[:, 0].mean() < 0.95, "the text must meet both"
     assert set(np.unique(z)) == {0, 1}
@@ -43,14 +43,7 @@ def test_operations_follow_from_the_boundaries_by_equation_2(hierarchical, text)
     expected = np.where(last == 1, FLUSH, np.where(below == 1, UPDATE, COPY))
     np.testing.assert_array_equal(found.operation, expected)
     np.testing.assert_array_equal(found.z_tilde.values[:, :2] > 0.5, z[:, :2] == 1)  # equation 9
-    assert found.attrs == {
-        "model": "small",
-        "run": "a run",
-        "hidden_size": 8,
-        "boundary": "step",
-        "threshold": 0.5,
-        "slope": 1.0,
-    }
+    assert found.attrs == {"model": "small", "boundary": "step", "threshold": 0.5, "slope": 1.0}
 
 
 def test_where_a_layer_copies_its_norm_does_not_move(hierarchical, text):
@@ -141,7 +134,7 @@ def test_a_browser_and_a_record_get_the_same(hierarchical, text):
     np.testing.assert_allclose(result["layers"][2]["norm"], found.norm[:, 2], atol=1e-4)
     assert [OPERATIONS[code] for code in found.operation.values[:, 1]] == result["layers"][1]["operation"]
     assert "".join(result["symbols"]) == text
-    assert from_rows(rows_of(found), described(model, None, "")).identical(found)
+    assert from_rows(rows_of(found), described(model, None)).identical(found)
 
 
 def test_a_record_is_read_without_the_weights():

@@ -72,7 +72,7 @@ def continued(network, text, /, length=12, words=None, **asked):
 
 def retention(network, text, /, kind=NestedLSTM, of="a bad " * 4, scored=False, flags=None, **asked):
     model = network(kind, **flags or {})
-    probes.retention(probes.trace(model, of), **({"model": model} if scored else {}), **asked)
+    probes.retention(probes.trace(model, of), **({"model": model} if scored else {}), **{"memory": "inner", **asked})
 
 
 def traced(network, text, /, probe, kind=NestedLSTM, **asked):
@@ -182,7 +182,7 @@ REFUSED = [
     (lambda network, text: probes.connectivity_lags(network(), "the cat"), {}, "texts must be a list"),
     (lambda network, text: probes.lens(network(), []), {}, "no text"),
     (lambda network, text: probes.units(network(), text, seed=-1), {}, "seed"),
-    (lambda network, text: probes.retention("abc"), {}, "trace must be"),
+    (lambda network, text: probes.retention("abc", "inner"), {}, "trace must be"),
     (lambda network, text: models.save(None, "here"), {}, "network must be"),
     (lambda network, text: runs.load(None), {}, "name must be"),
     (lambda network, text: experiments.variant("ptb_char_nlstm", hiden_size=3), {}, r"mean hidden_size\?"),
@@ -219,8 +219,8 @@ REFUSED = [
     *((lambda network, text, n=n: probes.written(network(), Lines("test", n)), {}, f"not {n}") for n in (0, 2)),
     (lambda network, text: probes.passages(network(LSTM), text, "cell", 8), {}, r"unit.*0 to 7"),
     (lambda network, text: probes.passages(network(LSTM), text, "inner"), {}, r"memory .*'cell'"),
-    *((lambda network, text, k=k: probes.passages(network(), text, k=k), {}, "k must") for k in (0, 1.5, "a")),
-    (lambda network, text: probes.passages(network(), text[:32]), {}, "33"),
+    *((lambda network, text, k=k: probes.passages(network(), text, "inner", k=k), {}, "k must") for k in (0, 1.5, "a")),
+    (lambda network, text: probes.passages(network(), text[:32], "inner"), {}, "33"),
     *((lambda network, text, p=p: p(network(), [text] * 2), {}, "one text") for p in (probes.units, probes.timescales)),
 ]
 

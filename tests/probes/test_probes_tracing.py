@@ -14,13 +14,13 @@ from nlstm_lab.probes.reading import evaluating
 
 def test_a_trace_has_its_labels(network, text):
     model = network(NestedLSTM, 8, embedded=True)
-    result = probes.trace(model, text, run="a run")
+    result = probes.trace(model, text)
     assert dict(result.sizes) == {"time": 400, "memory": 2, "unit": 8, "layer": 1, "vocabulary": 11}
     assert "".join(result.symbol.values) == text
     assert list(result.memory.values) == ["outer", "inner"]
     assert result.leaks.values.tolist() == [False, True]
     assert list(result.vocabulary.values) == list(model.vocabulary.symbols)
-    assert result.attrs == {"model": "small", "run": "a run", "depth": 2}
+    assert result.attrs == {"model": "small", "depth": 2}
     assert all(result[name].dtype == np.float32 for name in result.data_vars)
 
 

@@ -90,7 +90,7 @@ def test_passages_have_text_and_ties_are_spread_and_counted(network):
     found = probes.passages(model, text, "cell", 2, k=4).query("extreme == 'highest'")
     assert found.place.max() - found.place.min() > 2000
     assert found.ties.min() > 2000
-    moving = probes.passages(model, text, None, 0, k=3)
+    moving = probes.passages(model, text, "cell", 0, k=3)
     values = np.tanh(probes.trace(model, text).c.sel(memory="cell", unit=0)[24:-8].values)
     assert moving.value.iloc[0] == pytest.approx(values.max(), abs=2e-4)
     assert moving.value.iloc[3] == pytest.approx(values.min(), abs=2e-4)
