@@ -245,3 +245,10 @@ def test_a_recorded_number_is_drawn_anew_where_its_last_stored_digit_changes(fol
         figures.save(figures.subplots()[0], data=record.assign(value=value), name="lab_recorded_figure")
         assert contents(folder) != before
         before = contents(folder)
+
+
+def test_a_long_curve_of_ones_own_is_saved_as_it_is(folder):
+    curve = pd.DataFrame({"update": range(1500), "value": 0.5})
+    for frame in (curve, pd.concat([curve.assign(seed=0)] * 2)):  # one curve, and places that stand there twice
+        path = figures.save(figures.subplots()[0], "my_loss", data=frame)
+        assert len(pd.read_csv(path.with_suffix(".csv"))) == len(frame)
