@@ -41,16 +41,12 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
         raise UsageError("there is nothing to draw: the trace or the list of units is empty")
     if outside := [unit for unit in wanted if unit not in range(c.sizes["unit"])]:
         raise UsageError(f"units {outside} are not among the network's {c.sizes['unit']} (counted from 0)")
-    names = c["memory"].values.astype(str).tolist()
-    # the other memories of a Nested LSTM are what an inner output gate let through: already within (-1, 1)
-    innermost = {re.match(r"(layer \d+)?", memory)[0]: memory for memory in names}.values()  # type: ignore[index]
-    squashed, quantities = [], []
-    for memory in names:
-        nested = not re.fullmatch(r"cell|layer \d+", memory)
-        gated = nested and memory not in innermost
-        squashed.append(values == "tanh" or (values == "printed" and not gated))
+    nested, squashed, quantities = trace.attrs.get("depth", 1) > 1, [], []
+    # a memory of a Nested LSTM that has no leak is what an inner output gate let through: already within (-1, 1)
+    for leaks in trace["leaks"].values if "leaks" in trace.coords else [True] * c.sizes["memory"]:
+        squashed.append(values == "tanh" or (values == "printed" and bool(leaks)))
         # what is drawn in a memory's place, such as a hidden state, brings its own symbol
-        symbol = c.attrs.get("symbol") or (r"\tilde{c}_t" if nested and not gated else "c_t")
+        symbol = c.attrs.get("symbol") or (r"\tilde{c}_t" if nested and leaks else "c_t")
         quantities.append(rf"$\tanh({symbol})$" if squashed[-1] else f"${symbol}$")
     known = {"symbol": ("time", symbols_of(trace)), "quantity": ("memory", quantities), "unit": wanted}
     c = c.isel(unit=wanted).assign_coords(known | {"time": range(c.sizes["time"])})

@@ -20,14 +20,15 @@ def folder(tmp_path, monkeypatch):
 def trace():
     """A Nested LSTM's trace: the inner memory counts upward, the outer one alternates."""
 
-    def made(memories=("outer", "inner"), text=TEXT, units=12):
+    def made(memories=("outer", "inner"), text=TEXT, units=12, leaking=("inner",)):
         values = np.random.default_rng(0).normal(size=(len(text), len(memories), units))
         values[:, -1] = np.linspace(0, 4, len(text))[:, None]
         values[:, 0] = np.tanh(values[:, 0])
         return xr.Dataset(
             {"c": (("time", "memory", "unit"), values)},
-            {"symbol": ("time", list(text)), "memory": list(memories), "unit": np.arange(units)},
-            {"model": "nlstm", "run": "ptb_char_nlstm/small-seed0"},
+            {"symbol": ("time", list(text)), "memory": list(memories), "unit": np.arange(units)}
+            | {"leaks": ("memory", [memory in leaking for memory in memories])},
+            {"model": "nlstm", "depth": len(memories)},
         )
 
     return made

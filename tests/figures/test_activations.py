@@ -36,7 +36,7 @@ def test_as_printed_the_inner_memory_goes_through_tanh_and_the_outer_does_not(tr
     ],
 )
 def test_as_printed_only_what_no_output_gate_bounds_is_squashed(trace, memories, squashed):
-    frame = figures.data(figures.cell_activations(trace(memories)))
+    frame = figures.data(figures.cell_activations(trace(memories, leaking=squashed)))
     assert set(frame.loc[frame["quantity"].str.contains("tanh"), "memory"]) == squashed
     assert list(dict.fromkeys(frame["memory"])) == memories[::-1]
 
