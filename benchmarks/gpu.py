@@ -20,9 +20,8 @@ from nlstm_lab import experiments, paths
 from nlstm_lab.cells.fast import has_bf16
 from nlstm_lab.training import find_device
 
-READING = "+line_ends=trailing+output_weight=orthogonal_tiles+clip=update"  # R3, the adopted one
 GROUPS = {
-    "table1": [f"ptb_char_{row}{READING}" for row in ("nlstm", "lstm2", "nlstm_logfreq", "lstm2_logfreq")],
+    "table1": [f"ptb_char_{row}{experiments.ADOPTED}" for row in ("nlstm", "lstm2", "nlstm_logfreq", "lstm2_logfreq")],
     "hmlstm": [f"ptb_char_{row}" for row in ("hmlstm_step+normalize_boundary=true", "lnlstm", "hmlstm_step")],
     "autocomplete": ["autocomplete_nlstm", "autocomplete_lstm", "autocomplete_gru"],
 }

@@ -21,7 +21,7 @@ INNER, OUTER = ({"model": "nlstm", "memory": memory} for memory in ("inner", "ou
 UPPER, LOWER = ({"model": "stacked_lstm", "memory": f"layer {layer}"} for layer in (2, 1))
 # the seeds by which the protocol chooses a reading of a table of Nested LSTMs
 DECIDED = {"nested_lstm.table1": (0,), "nested_lstm.table2": (0, 1, 2), "nested_lstm.table3": (0, 1, 2)}
-ADOPTED = "+line_ends=trailing+output_weight=orthogonal_tiles+clip=update"  # the reading of table 1
+ADOPTED = lab.experiments.ADOPTED
 PAIR = {"ptb_char_nlstm" + ADOPTED: 0, "ptb_char_lstm2" + ADOPTED: 1}  # the seeds whose weights are kept
 INNER_LOGFREQ, OUTER_LOGFREQ = (memory | {"start": "log_frequencies"} for memory in (INNER, OUTER))
 

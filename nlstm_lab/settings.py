@@ -110,6 +110,8 @@ def check(config: Any, zero: Collection[str] = ("seed",)) -> None:
         judged = [_judged(kind, value, 0 if field.name in zero else 1) for kind in kinds]
         if not any(right for right, _ in judged):
             raise UsageError(f"{field.name} must be {' or '.join(wanted for _, wanted in judged)}, not {value!r}")
+        if hasattr(value, "tolist"):  # of NumPy: neither JSON nor a checkpoint takes it
+            object.__setattr__(config, field.name, value.tolist())
 
 
 def _judged(kind: Any, value: Any, least: int) -> tuple[bool, str]:

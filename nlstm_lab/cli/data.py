@@ -67,7 +67,7 @@ def doctor() -> None:
 def folder() -> str:
     for target in (paths.runs(), paths.figures(), paths.cache()):
         tempfile.TemporaryFile(dir=next(each for each in (target, *target.parents) if each.exists())).close()
-    return f"runs and figures go to {paths.root()}"
+    return f"runs go to {paths.runs()}, figures to {paths.figures()}"
 
 
 def records() -> str:

@@ -41,7 +41,7 @@ def train(
     from nlstm_lab import experiments, runs
 
     given = {"corpus": corpus, "normalization": normalization, "encoding": encoding}
-    own = {key: value for key, value in given.items() if value}
+    own = {key: value for key, value in given.items() if value is not None}
     experiment = experiments.variant(name, scale=scale, **own) if own else name
     try:
         before = runs.load(experiment, seed, scale).result

@@ -10,7 +10,8 @@ What these arguments mean wherever they are taken:
 
 from nlstm_lab.experiments import base, hm_rnn, madsen, nested_lstm
 from nlstm_lab.experiments.base import Experiment, get, names, parameters, scales, variant, width_for_parameters
+from nlstm_lab.experiments.nested_lstm import ADOPTED
 
 base.KNOWN.update({(row.name, row.scale): row for row in (*nested_lstm.ROWS, *hm_rnn.ROWS, *madsen.ROWS)})
 
-__all__ = ["Experiment", "get", "names", "parameters", "scales", "variant", "width_for_parameters"]
+__all__ = ["ADOPTED", "Experiment", "get", "names", "parameters", "scales", "variant", "width_for_parameters"]

@@ -134,6 +134,10 @@ def points(
     tall = 0.35 + 0.17 * len(names) if height is None else height
     figure, axes, panels = _facets(frame, row, col, width, tall, labels, {"sharey": True, **share})
     for panel, here in panels:
+        if here.dropna(subset=[x]).duplicated([y, *filter(None, [hue]), "seed"]).any():
+            raise UsageError(
+                f"a seed has more than one {x!r} at one place: say by hue, row or col what tells them apart"
+            )
         # a line without points, beyond its axes, would have no place in the layout
         of: Any = here.dropna(subset=[x]).groupby([here[y].astype(str), here[hue or y].astype(str)], sort=False)[x]
         for (name, shade), values in of:

@@ -48,7 +48,7 @@ _carried: WeakKeyDictionary[Figure, tuple[pd.DataFrame, dict[str, int]]] = WeakK
 
 def attach(figure: Figure, frame: pd.DataFrame, decimals: Mapping[str, int] | None = None) -> Figure:
     """Let `figure` carry the numbers that were drawn, a row for each mark, and `decimals` as `save` takes them."""
-    _carried[figure] = frame.reset_index(drop=True), dict(decimals or {})
+    _carried[figure] = frame.reset_index(drop=frame.index.names == [None]), dict(decimals or {})
     find_letters(figure)
     return figure
 
@@ -170,7 +170,7 @@ def save(
         words.set_text(UNPRINTABLE.sub("\ufffd", words.get_text()))
     find_letters(figure)
     caption = UNPRINTABLE.sub("\ufffd", caption)
-    target = Path(folder or paths.figures()) / f"{name}.pdf"
+    target = Path(folder or paths.figures()).expanduser() / f"{name}.pdf"
     made_with = read_json(target.with_suffix(".json")).get("parameters", {})
     if (place := parameters.output_path(target, made_with)) != target:
         changes = ", ".join(f"{name} = {value!r}" for name, value in parameters.changed(target, made_with).items())
@@ -199,6 +199,8 @@ def _by_curve(frame: pd.DataFrame) -> pd.DataFrame:
         which = [name for name in frame if name not in (along, height)]
         if which and {along, height} <= set(frame) and not frame.duplicated([*which, along]).any():
             wide = frame.set_index([*which, along])[height].unstack()
+            if wide.size > 2 * len(frame):  # another column moves along the curve, too
+                return frame
             places = wide.columns.to_numpy(float)
             names = [f"no {along}" if np.isnan(place) else f"{along} {place:.{DIGITS}g}" for place in places]
             return wide.set_axis(names, axis=1).reset_index()

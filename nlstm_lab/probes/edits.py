@@ -236,9 +236,9 @@ def run(
             Names are those of memories ("inner", "layer 2", "cell") and hidden states ("h", "layer 2 h"), with
             " before" behind them or not; of gates behind a memory's name ("inner f"; of cells without memories "r" or
             "layer 2 r"); of pre-activations ("inner preactivation f"). A time is a step, from the end where it is
-            negative, a slice that may be open, or several steps; units are one, a slice, or several. Slices and lists
-            are no keys of a dict: hand in pairs, [(where, edit), ...]. Edits of one place are made in their order.
-            Those that are plain data (zero, put, scale, freeze) are saved by `edits_to_json`.
+            negative (in texts of one length), a slice that may be open, or several steps; units are one, a slice, or
+            several. Slices and lists are no keys of a dict: hand in pairs, [(where, edit), ...]. Edits of one place are
+            made in their order. Those that are plain data (zero, put, scale, freeze) are saved by `edits_to_json`.
         keep: Variables of the trace that are kept, all by default; [] for the logits alone.
         gradients: Whether the logits and values can be differentiated, by whatever the edits bring in.
         state: The packed state with which the first step begins; None for zeros.
@@ -250,7 +250,7 @@ def run(
         UsageError: There is no such name, time or unit, or an edit returns another shape or type, or NaN.
     """
     codes, lengths = encode_all(model, text)
-    plan, hidden = Plan(model, codes[:1], len(codes), edits or {}), []
+    plan, hidden = Plan(model, codes[:1], len(codes), edits or {}, len({*(lengths or ())}) < 2), []
     kept: list[dict[str, Tensor]] = []
     with evaluating(model, gradients), torch.set_grad_enabled(gradients):
         for step in tqdm(range(len(codes)), disable=len(codes) < SHOW_PROGRESS, leave=False, unit=" steps"):
@@ -262,6 +262,8 @@ def run(
             hidden.append(output)
         logits = model.readout(torch.cat(hidden))
     logits = logits[:, 0] if lengths is None else logits.transpose(0, 1)
+    for row, length in enumerate(lengths or ()):
+        logits[row, length:] = torch.nan  # behind the end of a shorter text
     stacked = {name: torch.cat([values[name] for values in kept]) for name in kept[0]}
     return Reading(logits, stacked, lambda arrays: labelled(model, arrays, codes, lengths, layers))
 
@@ -277,7 +279,7 @@ class Plan:
     """Which edits are made before and inside each of the steps of a reading, of which `x` [1, B] is the first; `first`,
     the first step with one, or a step after all."""
 
-    def __init__(self, model: Network, x: Tensor, length: int, edits: Edits) -> None:
+    def __init__(self, model: Network, x: Tensor, length: int, edits: Edits, from_end: bool = True) -> None:
         self.model, self.unit, self.batch = model, model.recurrent, x.shape[1]
         self.at_entry: dict[int, list[tuple[str, Edit]]] = defaultdict(list)
         self.inside: dict[tuple[int, int], list[tuple[str, Edit]]] = defaultdict(list)
@@ -289,7 +291,9 @@ class Plan:
                 ways = "zero, put(...), scale(...), freeze() or a function of values [B, units]"
                 raise UsageError(f"the edit of {name!r} must be {ways}, not {edit!r}")
             edit = replace(edit) if isinstance(edit, PlainEdit) else edit  # nothing is held from an earlier reading
-            steps = whole(time, length, f"{name!r} cannot be edited at {time}: the text has the steps", from_end=True)
+            steps = whole(
+                time, length, f"{name!r} cannot be edited at {time}: the text has the steps", from_end=from_end
+            )
             if units is not None:
                 units = whole(units, self.unit.hidden_size, f"units of {name!r} must be chosen from")
             owners = [each for each in names(self.unit) if f"{name} ".startswith(f"{each} ")]

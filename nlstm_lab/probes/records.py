@@ -161,7 +161,9 @@ def _known(name: str, value: Any) -> Any:
     if isinstance(value, list) and all(isinstance(each, nn.Module) for each in value):
         return [_known(name, each) for each in value]
     if isinstance(value, nn.Module):
-        return " ".join([digest(value), *_by_hand(value)])
+        built = getattr(value, "config", None) is not None
+        ends = "" if built else digest(f"{value!r} {getattr(value, 'vocabulary', '')} {getattr(value, 'words', '')}")
+        return " ".join(filter(None, [digest(value), ends, *_by_hand(value)]))
     if isinstance(value, str) and len(value) > LONG:
         return digest(value)
     try:

@@ -171,7 +171,7 @@ def _compared(frame: pd.DataFrame, column: str, *described: Mapping[str, Any]) -
     for side in described:
         rows = frame[(frame[[*side]] == pd.Series(side, dtype=object)).all(axis=1)]
         values.append(_of_seeds(rows, column, side))
-        untrained = rows.get("condition", pd.Series("", rows.index)) == "untrained"
+        untrained = rows.get("condition", pd.Series("", rows.index)).isin(("untrained", "as initialized"))
         columns = rows[[name for name in NETWORK if name in rows]].assign(untrained=untrained)
         networks.append(set(columns.itertuples(index=False, name=None)))
     return compare(*values, paired=networks[0] == networks[1])

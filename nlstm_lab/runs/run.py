@@ -128,7 +128,7 @@ def or_left_out() -> Iterator[None]:
 
 def matches(name: str, at: str, pattern: str, scale: str | None) -> bool:
     """Whether an experiment of that name `at` a scale is asked for."""
-    return fnmatch.fnmatchcase(name, pattern) and scale in (None, at)
+    return (name == pattern or fnmatch.fnmatchcase(name, pattern)) and scale in (None, at)
 
 
 def is_known(name: str) -> bool:

@@ -18,6 +18,7 @@ from nlstm_lab.cells.fast import Precision
 from nlstm_lab.datasets.base import Batch, Evaluation, Mixture, Split, Task
 from nlstm_lab.errors import Interrupted, LabError, TrainingFailed, UsageError
 from nlstm_lab.models import Network, metrics
+from nlstm_lab.settings import check_seed
 from nlstm_lab.training.liveness import shares
 from nlstm_lab.training.state import FORMAT, NOTHING, Progress, kept, listening, load, machine, save
 from nlstm_lab.training.updating import TrainingConfig, Updater, device_faults, find_device, make_capturable
@@ -299,7 +300,8 @@ def fit(
     if config.slope is not None and not hasattr(network.recurrent, "slope"):
         raise UsageError(f"a {type(network.recurrent).__name__} has no boundary detectors: leave slope out")
     network.to(find_device(device))
+    seed = check_seed(seed)
     setup = {"precision": precision, "seed": seed, "data": task.fingerprint, **asdict(config)}
     torch.manual_seed(seed)
-    file = Path(checkpoint) if checkpoint else None
+    file = Path(checkpoint).expanduser() if checkpoint else None
     return _Trainer(network, task, config, file, setup).run(patience, progress, after_update)

@@ -139,8 +139,9 @@ class LabWidget(anywidget.AnyWidget):
             state=held.replace("<", "\\u003c").replace("\u2028", "\\u2028"),
             script=script(self.scripts, alone=True),
         )
-        paths.write(Path(path), content)
-        return Path(path)
+        target = Path(path).expanduser()
+        paths.write(target, content)
+        return target
 
     def shown(self) -> dict[str, Any]:
         """All that a page is made of, by name: results and the inputs that they belong to."""
