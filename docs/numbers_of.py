@@ -394,6 +394,13 @@ def fires(truth: str, runs: Sequence[lab.runs.Run] = ()) -> "pd.Series[float]":
     return shares[truth]
 
 
+def at_lifted_pen() -> pd.DataFrame:
+    """Of every HM-LSTM on handwriting the first layer's rate, and its recall at the lifted pen, at the point itself."""
+    networks = [(run, run.model()) for run in lab.runs.recorded("handwriting_hmlstm*", "small")]
+    scores = lab.probes.gather(networks, lab.probes.segment_scores, lab.datasets.Lines("valid", 40))
+    return scores.query("layer == 1 and within == '0' and detector == 'network'")
+
+
 def above_chance() -> pd.DataFrame:
     """F1 at a space or the character after it, a row a seed: above chance, the best of that rate, and the ratio."""
     judged = boundaries("segment_scores").query("truth == 'spaces' and within == 'or one after'").set_index("seed")

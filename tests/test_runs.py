@@ -320,3 +320,9 @@ def test_what_is_not_run_is_listed_with_its_command():
     assert runs.outlook("ptb_char_nlstm", "small", seeds=(0,)).empty
     assert len(runs.outlook("ptb_char_nlstm", "smoke", seeds=(0,))) == 1  # recorded at another scale
     assert runs.outlook("autocomplete_nlstm_two_passes", "small", seeds=(0,)).empty  # has no such scale
+
+
+def test_a_name_with_brackets_is_found_by_itself(runs_folder):
+    name = experiments.variant("ptb_char_lstm1", "smoke", share=(80, 10, 10)).name
+    runs.ensure(name, 0, "smoke", progress=False)
+    assert runs.table(name)["experiment"].unique().tolist() == [name]

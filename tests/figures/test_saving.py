@@ -249,6 +249,14 @@ def test_a_recorded_number_is_drawn_anew_where_its_last_stored_digit_changes(fol
 
 def test_a_long_curve_of_ones_own_is_saved_as_it_is(folder):
     curve = pd.DataFrame({"update": range(1500), "value": 0.5})
-    for frame in (curve, pd.concat([curve.assign(seed=0)] * 2)):  # one curve, and places that stand there twice
+    others = pd.concat([curve.assign(seed=0)] * 2), curve.assign(low=curve["update"] / 7)
+    for frame in (curve, *others):  # one curve, places that stand there twice, and what moves along with it
         path = figures.save(figures.subplots()[0], "my_loss", data=frame)
         assert len(pd.read_csv(path.with_suffix(".csv"))) == len(frame)
+
+
+def test_points_of_one_seed_that_nothing_tells_apart_are_refused(folder):
+    rows = pd.DataFrame({"name": "a", "seed": [0, 1, 2] * 2, "value": 1.0, "split": ["valid"] * 3 + ["test"] * 3})
+    assert figures.points(rows, "value", "name", hue="split")
+    with pytest.raises(UsageError, match="hue"):
+        figures.points(rows, "value", "name")

@@ -30,12 +30,16 @@ def test_it_is_measured_once_and_the_same_both_times(network, text, probes_folde
     assert gzip.decompress(record.read_bytes()).decode().splitlines()[1] == "memory,timescale,reason"
 
 
-@pytest.mark.parametrize("change", ["weights", "text", "skip", "name"])
+@pytest.mark.parametrize("change", ["weights", "vocabulary", "text", "skip", "name"])
 def test_anything_else_is_another_record(network, text, change):
     measure = Mock(return_value=FRAME)
     ensure("timescales", measure, weights=network(), text=text, skip=100)
-    other = {"weights": network(seed=1), "text": text + "a", "skip": 101, "name": "others"}[change]
-    given = {"name": "timescales", "weights": network(), "text": text, "skip": 100, change: other}
+    otherwise = network()
+    otherwise.vocabulary = type(otherwise.vocabulary)(otherwise.vocabulary.symbols[::-1])
+    given = {"name": "timescales", "weights": network(), "text": text, "skip": 100}
+    given |= {"weights": {"weights": network(seed=1)}, "vocabulary": {"weights": otherwise}}.get(
+        change, {change: {"text": text + "a", "skip": 101, "name": "others"}.get(change)}
+    )
     ensure(given.pop("name"), measure, **given)
     assert measure.call_count == 2
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import nlstm_lab as lab
-from nlstm_lab.cells import GRU, HMLSTM, RNN
+from nlstm_lab.cells import GRU, HMLSTM, RNN, NestedLSTM
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
@@ -207,3 +207,12 @@ def test_times_and_units_are_ints_slices_or_lists(network, text, place, same):
     model = network()
     first, second = (run(model, text, [(each, zero)], keep=[]).logits for each in (place, same))
     torch.testing.assert_close(first, second, rtol=0, atol=0)
+
+
+def test_behind_the_end_of_a_shorter_text_there_is_nothing(network, text):
+    model, texts = network(NestedLSTM), [text[:20], text[:12]]
+    logits = run(model, texts).logits
+    assert logits[1, 12:].isnan().all()
+    torch.testing.assert_close(logits[1, :12], run(model, texts[1]).logits)
+    with pytest.raises(UsageError, match="-1"):
+        run(model, texts, {("inner before", -1): zero})  # the end of which?
