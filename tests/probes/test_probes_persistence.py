@@ -14,15 +14,14 @@ from nlstm_lab.probes import retention, run, trace
         (LSTM, {"num_layers": 2}, "layer 1"),
         (LayerNormLSTM, {}, "cell"),
         (NestedLSTM, {}, "inner"),
-        (NestedLSTM, {"depth": 3, "num_layers": 2}, None),
+        (NestedLSTM, {"depth": 3, "num_layers": 2}, "layer 2 inner"),
     ],
 )
 def test_it_is_numpys_product_and_the_parts_sum_to_the_state(network, text, kind, flags, memory):
     traced = trace(network(kind, scale=3.0, **flags), text[:120])
     found = retention(traced, memory, [3, -1, 60], [1, 6])
-    name = memory or str(traced.memory.values[-1])
-    assert found.attrs["memory"] == name
-    i, f, g, c = (traced[gate].sel(memory=name).values.astype(np.float64)[:, [1, 6]] for gate in "ifgc")
+    assert found.attrs["memory"] == memory
+    i, f, g, c = (traced[gate].sel(memory=memory).values.astype(np.float64)[:, [1, 6]] for gate in "ifgc")
     for row, step in enumerate((3, 119, 60)):
         for source in range(120):
             left = np.prod(f[source + 1 : step + 1], 0) if source <= step else 0.0
