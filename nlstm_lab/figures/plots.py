@@ -134,12 +134,12 @@ def points(
     tall = 0.35 + 0.17 * len(names) if height is None else height
     figure, axes, panels = _facets(frame, row, col, width, tall, labels, {"sharey": True, **share})
     for panel, here in panels:
-        if here.dropna(subset=[x]).duplicated([y, *filter(None, [hue]), "seed"]).any():
+        here = here.dropna(subset=[x])  # a line without points, beyond its axes, would have no place in the layout
+        if here.duplicated([y, *filter(None, [hue]), "seed"]).any():
             raise UsageError(
                 f"a seed has more than one {x!r} at one place: say by hue, row or col what tells them apart"
             )
-        # a line without points, beyond its axes, would have no place in the layout
-        of: Any = here.dropna(subset=[x]).groupby([here[y].astype(str), here[hue or y].astype(str)], sort=False)[x]
+        of: Any = here.groupby([here[y].astype(str), here[hue or y].astype(str)], sort=False)[x]
         for (name, shade), values in of:
             level = names.index(name) + (0.6 * ((hues.index(shade) + 0.5) / len(hues) - 0.5) if hue else 0)
             how: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 2.6, "zorder": 4, "clip_on": False}

@@ -198,9 +198,9 @@ def _by_curve(frame: pd.DataFrame) -> pd.DataFrame:
     for along, height in CURVES if len(frame) > LONG else ():
         which = [name for name in frame if name not in (along, height)]
         if which and {along, height} <= set(frame) and not frame.duplicated([*which, along]).any():
+            if len(frame[which].drop_duplicates()) * frame[along].nunique() > 2 * len(frame):
+                return frame  # another column moves along the curve, too
             wide = frame.set_index([*which, along])[height].unstack()
-            if wide.size > 2 * len(frame):  # another column moves along the curve, too
-                return frame
             places = wide.columns.to_numpy(float)
             names = [f"no {along}" if np.isnan(place) else f"{along} {place:.{DIGITS}g}" for place in places]
             return wide.set_axis(names, axis=1).reset_index()

@@ -169,11 +169,11 @@ def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run
     try:
         return run_of(experiment, seed, result_of(folder))
     except (FileNotFoundError, NotADirectoryError):
-        begun = ", though one is begun" if folder.with_name(f".attempt-{folder.name}").exists() else ""
-        begun = ", though one has failed" if (folder / "failed.json").exists() else begun
+        found = "is begun" if folder.with_name(f".attempt-{folder.name}").exists() else ""
+        found = "has failed" if (folder / "failed.json").exists() else found
         raise MissingRun(
             f"no run of {experiment.name} with seed {seed} at {experiment.scale} scale is recorded"
-            f"{begun and begun + ' (see `nlstm-lab runs`)'}; train it with `{command(experiment, seed)}`"
+            f"{found and f', though one {found} (see `nlstm-lab runs`)'}; train it with `{command(experiment, seed)}`"
         ) from None
 
 

@@ -36,10 +36,9 @@ def test_anything_else_is_another_record(network, text, change):
     ensure("timescales", measure, weights=network(), text=text, skip=100)
     otherwise = network()
     otherwise.vocabulary = type(otherwise.vocabulary)(otherwise.vocabulary.symbols[::-1])
-    given = {"name": "timescales", "weights": network(), "text": text, "skip": 100}
-    given |= {"weights": {"weights": network(seed=1)}, "vocabulary": {"weights": otherwise}}.get(
-        change, {change: {"text": text + "a", "skip": 101, "name": "others"}.get(change)}
-    )
+    others = {"weights": network(seed=1), "vocabulary": otherwise, "text": text + "a", "skip": 101, "name": "others"}
+    changed = {"weights" if change == "vocabulary" else change: others[change]}
+    given = {"name": "timescales", "weights": network(), "text": text, "skip": 100} | changed
     ensure(given.pop("name"), measure, **given)
     assert measure.call_count == 2
 
