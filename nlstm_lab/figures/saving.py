@@ -17,7 +17,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.axis import Tick
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import Collection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
@@ -102,8 +105,8 @@ def agree(old: pd.DataFrame, new: pd.DataFrame, decimals: Mapping[str, int]) -> 
 
 
 def fingerprint(figure: Figure) -> str:
-    """A digest of size, words, colours, lines and markers: the look, as far as it is no consequence of data, nor, as
-    positions and ticks are, of the machine's font metrics; without measured numbers in words."""
+    """A digest of size, words, colours, lines, markers and scales: the look, as far as it is no consequence of data,
+    nor, as positions and ticks are, of the machine's font metrics; without measured numbers in words."""
     size = tuple(round(float(inch), 3) for inch in figure.get_size_inches())
     ticks = {id(element) for tick in figure.findobj(Tick) for element in tick.findobj()}
     computed = bool(_carried[figure][1])
@@ -125,6 +128,13 @@ def _describe(artist: Artist, computed: bool) -> str:
     if isinstance(artist, Patch):
         colours = to_hex(artist.get_facecolor(), True), to_hex(artist.get_edgecolor(), True)
         return f"{type(artist).__name__} {colours} {artist.get_linewidth():.3f} {artist.get_hatch()}"
+    if isinstance(artist, Axes):
+        return f"axes {artist.get_xscale()} {artist.get_yscale()}"
+    if isinstance(artist, ScalarMappable) and artist.get_array() is not None:  # its colours are consequences of data
+        return f"{type(artist).__name__} {artist.get_cmap().name} {artist.get_alpha()}"
+    if isinstance(artist, Collection):
+        shades = sorted({to_hex(colour, True) for colour in (*artist.get_facecolor(), *artist.get_edgecolor())})
+        return f"{type(artist).__name__} {shades} {artist.get_alpha()}"
     return f"{type(artist).__name__} {artist.get_alpha()}"
 
 

@@ -72,7 +72,7 @@ def test_what_did_not_change_is_not_touched(trace, saved):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", ["data", "look", "runs", "caption", "damage", "missing"])
+@pytest.mark.parametrize("change", ["data", "words", "map", "scale", "runs", "caption", "damage", "missing"])
 def test_what_changed_is_written(trace, saved, change):
     before = contents(saved)
     data, arguments = trace(text="to be"), {}
@@ -87,8 +87,12 @@ def test_what_changed_is_written(trace, saved, change):
     elif change == "missing":
         (saved / f"{NAME}.svg").unlink()
     figure = draw(data)
-    if change == "look":
+    if change == "words":
         figure.axes[0].texts[0].set_color("green")
+    elif change == "map":
+        figure.axes[0].collections[0].set_cmap("viridis")
+    elif change == "scale":
+        figure.axes[0].set_xscale("symlog")
     save(figure, **arguments)
     after = contents(saved)
     assert sorted(after) == FILES
