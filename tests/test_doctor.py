@@ -14,7 +14,7 @@ def test_a_folder_that_cannot_be_written_fails(say, elsewhere):
     (elsewhere / "data").write_text("a file in the folder's place")
     code, output, _ = say("doctor")
     assert code == 1
-    assert "To be repaired first: folder" in output
+    assert "Fix first: folder" in output
 
 
 def test_a_compiler_that_lacks_something_is_named(monkeypatch):

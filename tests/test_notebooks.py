@@ -15,7 +15,7 @@ from nlstm_lab import paths
 from nlstm_lab.parameters import declared
 
 NAMES = sorted(path.stem for path in paths.notebooks().glob("*.ipynb"))
-SECTIONS = ("Runs", "Probe", "Figure", "Comparison with the paper", "What we see, where it differs, why we think so")
+SECTIONS = ("Runs", "Probe", "Figure", "Comparison with the paper", "Discussion")
 REQUIRED = SECTIONS[2:]
 STRIP = "strip it: .venv/bin/pre-commit run --all-files, then make pages"
 ALLOWED = {"nlstm_lab", "numpy", "pandas", "xarray", "torch", "captum", "seaborn", "matplotlib", "scipy"}

@@ -216,7 +216,7 @@ def test_the_record_says_how_it_was_ended(unended, ended):
     lines = (ended.folder / "history.csv").read_text().splitlines()
     read = [line for line in lines if ",blocks," in line]  # streams are read once, at the best epoch
     assert unended["history"].startswith("\n".join([lines[0], *read]))
-    assert runs.describe_runs([ended]).endswith(f"one seed; one ended after {stops} of 8 epochs by early stopping.")
+    assert runs.describe_runs([ended]).endswith(f"one seed; one stopped early after {stops} of 8 epochs.")
     assert set(runs.table()["state"]) == {state(ended)}
 
 

@@ -29,7 +29,7 @@ def fetch(name: Name) -> None:
 
 @app.command("import")
 def import_(name: Name, path: Annotated[Path, typer.Argument(help="A file, an archive or a folder of yours.")]) -> None:
-    """Take a copy of a data set that you already have."""
+    """Import your own copy of a data set."""
     for taken in datasets.registry.import_(name, path):
         typer.echo(f"{name}: {taken}")
 
@@ -38,7 +38,7 @@ def import_(name: Name, path: Annotated[Path, typer.Argument(help="A file, an ar
 def check(
     name: Annotated[str | None, typer.Argument(help="A data set; all that are here when none is named.")] = None,
 ) -> None:
-    """Read every byte again and compare it with what was published."""
+    """Re-read every byte and compare it with what was published."""
     states = set()
     for each in [name] if name else datasets.registry.DATASETS:
         if name or datasets.registry.status(each)[0] != "absent":
@@ -50,7 +50,7 @@ def check(
 
 
 def doctor() -> None:
-    """Say what works here (folders, records, GPU, compiler, data) and what each lack costs."""
+    """Say what works here (folders, records, GPU, compiler, data) and what each gap costs."""
     rows, broken = [], []
     for name, look in (("folder", folder), ("records", records), ("torch", accelerator), ("data", data_sets)):
         try:
@@ -59,7 +59,7 @@ def doctor() -> None:
             rows.append((name, f"fails: {type(error).__name__}: {error}"))
             broken.append(name)
     tables.show(("", ""), rows)
-    typer.echo(f"\nTo be repaired first: {', '.join(broken)}." if broken else "\nEverything essential works.")
+    typer.echo(f"\nFix first: {', '.join(broken)}." if broken else "\nEverything essential works.")
     if broken:
         raise typer.Exit(1)
 

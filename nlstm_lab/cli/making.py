@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 Scale = Annotated[str, typer.Option(help="smoke (seconds), small (minutes on a laptop) or paper (its own size).")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-Patience = Annotated[int | None, typer.Option(help="End a run so many epochs after its best validation loss.")]
-Precision = Annotated[str, typer.Option(help="Of the products in training: fp32, or bf16 where the hardware has it.")]
+Patience = Annotated[int | None, typer.Option(help="Stop a run this many epochs after its best validation loss.")]
+Precision = Annotated[str, typer.Option(help="Of products in training: fp32, or bf16 where the hardware has it.")]
 
 
 def train(
     name: Annotated[str, typer.Argument(help="An experiment, such as ptb_char_nlstm (see `nlstm-lab experiments`).")],
-    seed: Annotated[int, typer.Option(help="Of the initial weights and of the order of the data.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the initial weights and the order of the data.")] = 0,
     scale: Scale = "small",
     device: Device = "auto",
     precision: Precision = "fp32",
-    corpus: Annotated[str | None, typer.Option(help="A text file, or a corpus by name, for the experiment's.")] = None,
-    normalization: Annotated[str | None, typer.Option(help="Of a text of yours: none, or text8 (a-z, spaces).")] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of a text of yours that is not UTF-8, such as cp1252.")] = None,
+    corpus: Annotated[str | None, typer.Option(help="A text file or named corpus, for the experiment's.")] = None,
+    normalization: Annotated[str | None, typer.Option(help="Of your text: none, or text8 (a-z, spaces).")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of your text if not UTF-8, such as cp1252.")] = None,
     patience: Patience = None,
-    again: Annotated[bool, typer.Option("--again", help="Train although there is a record, and replace it.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Train even if a record exists, and replace it.")] = False,
 ) -> None:
-    """Train one experiment, or go on where it was stopped, and record it.
+    """Train one experiment, or resume it, and record it.
 
-    A run that --patience has ended goes on to its last epoch when the command is given without it.
+    A run stopped by --patience continues to its last epoch without it.
     """
     from nlstm_lab import experiments, runs
 
@@ -65,9 +65,9 @@ def sweep(
     pattern: tables.Pattern,
     seeds: Annotated[str, typer.Option(help="Such as 0-4 or 0,2,5.")] = "0",
     scale: Scale = "small",
-    scheduler: Annotated[str | None, typer.Option(help="Address of a dask scheduler; none: one of our own.")] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Address of a dask scheduler; default: a local one.")] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Its processes, where it is ours; one a processor.")
+        int | None, typer.Option(min=1, help="Processes of the local scheduler; default: one per processor.")
     ] = None,
     device: Device = "auto",
     precision: Precision = "fp32",
@@ -75,7 +75,7 @@ def sweep(
 ) -> None:
     """Train every matching experiment with every seed that is not recorded yet, several at a time.
 
-    Runs that --patience has ended go on to their last epoch when the command is given without it.
+    Runs stopped by --patience continue to their last epoch without it.
     """
     from rich.progress import Progress
 
@@ -106,9 +106,11 @@ def figures(
     parameters: Annotated[
         list[str] | None, typer.Option("--parameter", "-p", help="name=value, for the notebooks that have it.")
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Execute also what has not changed since.")] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace also figures of other parameters.")] = False,
-    workers: Annotated[int | None, typer.Option(min=1, help="Notebooks at a time; one a processor.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Also execute notebooks that have not changed.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Also replace figures of other parameters.")] = False,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Notebooks in parallel; default: one per processor.")
+    ] = None,
     timeout: Annotated[int, typer.Option(min=1, help="Seconds that one cell may take.")] = 600,
 ) -> None:
     """Execute the notebooks that changed; each draws its figures from committed records.

@@ -19,7 +19,7 @@ from nlstm_lab.settings import METRICS
 if TYPE_CHECKING:
     from nlstm_lab.runs import PartialRun, Run
 
-Pattern = Annotated[str, typer.Argument(help="Experiments by a shell pattern in quotes, such as 'ptb_char_*'.")]
+Pattern = Annotated[str, typer.Argument(help="A shell pattern of experiments, in quotes, such as 'ptb_char_*'.")]
 UNBROKEN = 10_000  # characters: what a program reads is not folded
 ROW = ["kind", "subject", "setting", "metric", "split", "says"]  # what a row of a table is about
 
@@ -65,7 +65,7 @@ def runs(
     pattern: Pattern = "*",
     scale: Annotated[str | None, typer.Option(help="smoke, small or paper; all when none is named.")] = None,
 ) -> None:
-    """List the runs that are recorded, those that are under way or were stopped, and those that failed.
+    """List recorded, running, stopped and failed runs.
 
     Scores are the best on validation. Hours left are those to the last epoch, at the pace so far.
     """
@@ -120,7 +120,7 @@ def table() -> None:
 
 def audit(
     names: Annotated[list[str] | None, typer.Argument(metavar="[TABLES]...", help="All when none is named.")] = None,
-    weights: Annotated[bool, typer.Option(help="Evaluate the committed weights anew, which takes minutes.")] = True,
+    weights: Annotated[bool, typer.Option(help="Evaluate the committed weights again, which takes minutes.")] = True,
 ) -> None:
     """Recompute tables, such as nested_lstm.table1: results from histories, scores from weights, verdicts from both.
 

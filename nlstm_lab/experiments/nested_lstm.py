@@ -1,4 +1,4 @@
-"""Nested LSTMs (Moniz & Krueger 2017): the rows of tables 1 to 4, and ours initialized at the log-frequencies."""
+"""Nested LSTMs (Moniz & Krueger 2017): the rows of tables 1 to 4, and ours initialized to the log-frequencies."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,7 +25,7 @@ def five(name: str, scales: Mapping[Scale, At]) -> list[Experiment]:
 
 
 def rescued(row: Experiment) -> Experiment:
-    """The row with its output bias initialized at the log-frequencies (notebook 93)."""
+    """The row with its output bias initialized to the log-frequencies (notebook 93)."""
     return replace(row, name=f"{row.name}_logfreq", model=replace(row.model, output_bias="log_frequencies"))
 
 

@@ -99,14 +99,14 @@ def describe_runs(runs: Iterable[Run]) -> str:
 
     >>> import nlstm_lab as lab
     >>> lab.runs.describe_runs(lab.runs.recorded("ptb_char_nlstm", "small"))
-    "Small scale: 150 units a layer, 3,136 updates; the Penn Treebank in Mikolov's version; 5 seeds."
+    "Small scale: 150 units per layer, 3,136 updates; the Penn Treebank in Mikolov's version; 5 seeds."
     """
     if not (runs := list(runs)):
         raise UsageError(NO_RUNS)
     tasks = [run.experiment.task for run in runs]
     texts = dict.fromkeys(task.corpus for task in tasks if hasattr(task, "corpus"))
     words = {task.words for task in tasks if hasattr(task, "words")}
-    sizes = f"{span([run.experiment.model.hidden_size for run in runs])} units a layer, "
+    sizes = f"{span([run.experiment.model.hidden_size for run in runs])} units per layer, "
     sizes += f"{span(words)} words, " if words else ""
     sizes += f"{span([int(run.history['update'].max()) for run in runs])} updates"
     seeds = span(Counter((run.experiment.name, run.experiment.scale) for run in runs).values())
@@ -114,7 +114,7 @@ def describe_runs(runs: Iterable[Run]) -> str:
     parts.append("one seed" if seeds == "1" else f"{seeds} seeds")
     for state, count in ended(run.state for run in runs if run.state != "done").items():
         some = "one" if count == 1 else str(count)
-        parts.append(re.sub("(.*), by early stopping", rf"{some} ended after \1 by early stopping", state))
+        parts.append(re.sub("(.*), by early stopping", rf"{some} stopped early after \1", state))
     scales = " and ".join(dict.fromkeys(run.experiment.scale for run in runs)).capitalize()
     return f"{scales} scale: {'; '.join(parts)}."
 

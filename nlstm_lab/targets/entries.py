@@ -145,7 +145,7 @@ class Place(Entry):
     splits: list[Split]
     rows: list[PrintedRow] = []
     sentences: list[Sentence] = Field(default=[], alias="orderings")
-    rescued: StrictBool = False  # whether its rows were trained from the log-frequencies as well
+    rescued: StrictBool = False  # whether its rows were trained with the log-frequencies as well
     ours: StrictBool = False
 
     @cached_property

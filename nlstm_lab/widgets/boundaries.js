@@ -186,9 +186,9 @@ function render(lab) {
     rule.textContent = `z = 1 where the detector's pre-activation lies above (2 · threshold − 1) / slope = ${number(Math.abs(at) < 1e-9 ? 0 : at)}. This network was ${own}.`;
     const provisional = exact < reading.symbols.length;
     doubt.textContent = provisional
-      ? `z feeds back: from character ${exact} on (faint) the text is being read anew.`
-      : lab.alone ? "Every setting on this page is a reading of its own, since z feeds back into the layers; settings between them, and other texts, need Python."
-        : "Every setting is a reading of its own, since z feeds back into the layers.";
+      ? `z feeds back: from character ${exact} on (faint) the text is being read again.`
+      : lab.alone ? "Every setting on this page needs its own pass over the text, since z feeds back into the layers; settings between them, and other texts, need Python."
+        : "Every setting needs its own pass over the text, since z feeds back into the layers.";
   }
 
   const own = make("textarea", { rows: 3, spellcheck: "false" });

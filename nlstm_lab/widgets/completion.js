@@ -62,7 +62,7 @@ function render(lab) {
 
   const status = make("p", { class: "nl-quiet" });
   const hint = make("p", { class: "nl-quiet" }, alone
-    ? "Typing needs Python: open the notebook in JupyterLab. This page holds one text; click a character, or walk with the arrow keys, to see what was likeliest when so much was read."
+    ? "Typing needs Python: open the notebook in JupyterLab. This page holds one text; click a character, or walk with the arrow keys, to see what was likeliest up to there."
     : "Type: every network completes the word before the caret. Click a word, or reach it with Tab and the arrow keys, to take it; Escape returns to the text.");
   const field = labelled("Your text", typed);
   field.classList.add("nl-wide");
@@ -97,7 +97,7 @@ function render(lab) {
 
   function notice() {
     const long = [...lab.get("text")].length > lab.get("longest");
-    status.textContent = long ? `Of a long text the networks read the last words within ${lab.get("longest")} characters.` : "";
+    status.textContent = long ? `Of a long text the networks read only the last words, up to ${lab.get("longest")} characters.` : "";
   }
 
   function found() {

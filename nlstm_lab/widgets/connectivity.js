@@ -109,7 +109,7 @@ function render(lab) {
   function asked(k) {
     const at = lab.get("at"), name = matrix.targets[k][at], p = matrix.p[k * about.symbols.length + at];
     if (name) return `target: ${name}, ${percent(p)}`;
-    return about.word[at] && lab.get("target") === "true" ? `“${about.word[at]}” is none of its words: ask for the likeliest` : "nothing to ask for here";
+    return about.word[at] && lab.get("target") === "true" ? `“${about.word[at]}” is not in its vocabulary: ask for the likeliest` : "nothing to ask for here";
   }
 
   function spoken() {

@@ -39,7 +39,7 @@ function render(lab) {
   const course = chart({ height: 170, label: "the unit's value at each step, for each memory", hover: (x) => look(x === null ? null : Math.round(x)), press: (x) => settle(Math.round(x)) });
   const rho = chart({ height: 170, label: "autocorrelation of the unit" });
   const left = chart({ height: 170, label: `what was written into the unit at each ${what} and is left at this one`, press: (x) => settle(Math.round(x)) });
-  const kept = make("p", { class: "nl-quiet" }), retention = make("div", {}, make("h3", {}, "What is left of what was written"), left.node, kept);
+  const kept = make("p", { class: "nl-quiet" }), retention = make("div", {}, make("h3", {}, "Retention"), left.node, kept);
   const times = make("div", { class: "nl-times" });
   lab.ended(course.end);
   lab.ended(rho.end);
@@ -54,7 +54,7 @@ function render(lab) {
     columns, phrase, page, readout,
     make("div", { class: "nl-columns" },
       make("div", {}, make("h3", {}, steps ? "Along the sequence" : "Along the text"), course.node), retention,
-      make("div", {}, make("h3", {}, "How long it stays like itself"), rho.node, times)),
+      make("div", {}, make("h3", {}, "Autocorrelation"), rho.node, times)),
   );
 
   function build() {
@@ -162,7 +162,7 @@ function render(lab) {
     };
     const biggest = trace.memories.flatMap((memory, m) => (parts[m] ? [`${name(memory)}: most is from ${largest(parts[m])}`] : []));
     kept.textContent = [...(biggest.length ? [`At ${placeOf(step)} the parts sum to c. ${biggest.join("; ")}.`] : []),
-      ...(named(false).length ? [`Not defined for the ${named(false).join(", ")}, which does not leak by a forget gate of its own.`] : [])].join(" ");
+      ...(named(false).length ? [`Not defined for the ${named(false).join(", ")}, which has no forget gate of its own.`] : [])].join(" ");
   }
 
   function tell(step, each) {

@@ -12,7 +12,7 @@ function render(lab) {
   const run = runChoice(lab);
   const memory = lab.needsPython(selection("Memory", [], null, (each) => ask({ memory: each })));
   const kind = lab.needsPython(choices("is", KINDS, lab.get("kind"), (each) => { ask({ kind: each }); arrange(); }));
-  const moment = lab.needsPython(slider("after so many characters", { min: 1, max: 2, value: 1 }, (each) => ask({ moment: each, step: -1 }, 80)));
+  const moment = lab.needsPython(slider("after this many characters", { min: 1, max: 2, value: 1 }, (each) => ask({ moment: each, step: -1 }, 80)));
   const which = lab.needsPython(choices("of it", [[false, "all units"], [true, "one unit"]], lab.get("unit") >= 0, (one) => { ask({ unit: one ? 0 : -1 }); arrange(); }));
   const unit = lab.needsPython(slider("unit", { min: 0, max: 1, value: Math.max(0, lab.get("unit")) }, (each) => ask({ unit: each }, 80)));
   const text = textBox(lab, "Text: type or paste your own", "text");
@@ -40,7 +40,7 @@ function render(lab) {
     make("div", { class: "nl-controls" }, run, memory, kind, moment, which, unit), text, other,
     make("div", { class: "nl-controls" }, shown, shades), view.node, sentence, readout,
     make("div", { class: "nl-controls" }, rank), ranked,
-    make("div", { class: "nl-columns" }, make("div", {}, make("h3", {}, "Surprise"), losses.node), make("div", {}, make("h3", {}, "How far the prediction departs"), divergences.node)),
+    make("div", { class: "nl-columns" }, make("div", {}, make("h3", {}, "Surprisal"), losses.node), make("div", {}, make("h3", {}, "How far the prediction departs"), divergences.node)),
   );
 
   function arrived() {
@@ -93,7 +93,7 @@ function render(lab) {
     const loss = lab.get("colouring") === "loss";
     const most = Math.max(0.1, ...(loss ? changes.map(Math.abs) : effect.kl));
     const colours = loss ? scale("diverging", most) : scale("strength", most);
-    shades.show(colours, loss ? "what came became less likely (red) or likelier (blue), bits" : "divergence, nats");
+    shades.show(colours, loss ? "the next character became less likely (red) or likelier (blue), bits" : "divergence, nats");
     view.paint((step) => ({
       shade: inside(step) && Number.isFinite(change(step)) ? colours.shade(loss ? change(step) : effect.kl[step - effect.moment]) : "",
       mark: step === effect.moment ? "ablation" : inside(step) ? "" : step < effect.moment ? "" : "far",

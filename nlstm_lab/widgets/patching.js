@@ -12,7 +12,7 @@ function render(lab) {
     node.hint = (chosen) => { control.placeholder = visible(chosen); };
     return node;
   };
-  lab.hint("Type two texts that differ in a word and end alike. Each square puts one memory of the first reading into the second, just before that character: point at one, or click it, to see what is then predicted.");
+  lab.hint("Type two texts that differ in a word and end alike. Each square patches one memory of the first run into the second, just before that character: point at one, or click it, to see what is then predicted.");
   const run = runChoice(lab);
   const texts = [textBox(lab, "Clean text", "clean", 1), textBox(lab, "Corrupted text, into which memories are put", "corrupted", 1)];
   const answers = [answer("prefer", "right"), answer("over", "wrong")];

@@ -19,7 +19,7 @@ from nlstm_lab.runs.tables import run_columns
 from nlstm_lab.widgets.base import LabWidget, Step, quietly
 from nlstm_lab.widgets.runs import RunBrowser, shortened
 
-INITIALIZATION = {"zero": "baseline initialization", "log_frequencies": "initialized at the log-frequencies"}
+INITIALIZATION = {"zero": "baseline initialization", "log_frequencies": "initialized to the log-frequencies"}
 Given = Run | Network | RunBrowser | Iterable[Run | Network] | Mapping[str, Run | Network]
 EXAMPLES = 20  # sequences of a task
 LIKELIEST = 5  # characters that are shown of a prediction

@@ -23,7 +23,7 @@ function spanPanel(lab, go) {
     const clear = button("Clear", () => lab.set({ span: [] }, true), { "aria-label": "clear the phrase" });
     const phrase = lab.get("sequences").length ? `steps ${from} to ${to}` : `“${trace.symbols.slice(from, to + 1).join("")}”`;
     node.replaceChildren(make("div", { class: "nl-unit-top" }, make("h3", {}, `Units by how much they differ in ${phrase} from the rest`), clear),
-      make("p", { class: "nl-quiet" }, "Differences of the means in standard deviations. Beside each rank: the unit of that rank in an untrained network, and of this one on the same shuffled. What they reach, chance reaches."),
+      make("p", { class: "nl-quiet" }, "Differences of the means in standard deviations. Beside each rank: the unit of that rank in an untrained network, and in this one on shuffled text: what chance reaches."),
       make("div", { class: "nl-columns" }, make("div", {}, table), elsewhere(trace, ranked[0])));
   };
 

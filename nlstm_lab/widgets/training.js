@@ -24,7 +24,7 @@ function render(lab) {
 
   const go = (k) => { lab.set({ update: updates[Math.max(0, Math.min(updates.length - 1, k))] }); draw(); };
   const stop = () => { clearInterval(timer); timer = null; play.textContent = "Play"; };
-  const slide = slider("after so many updates", { min: 0, max: updates.length - 1, value: at(), format: (k) => updates[k].toLocaleString("en") }, (k) => { stop(); go(k); });
+  const slide = slider("after this many updates", { min: 0, max: updates.length - 1, value: at(), format: (k) => updates[k].toLocaleString("en") }, (k) => { stop(); go(k); });
   const play = button("Play", () => {
     if (timer) return stop();
     if (at() === updates.length - 1) go(0);

@@ -36,7 +36,7 @@ function unitPage(lab, go) {
     const { unit: of, on, found } = lab.get("passages") ?? {}, rows = of === unit ? found[memory] : undefined;
     if (!rows) {
       if (of !== unit) lab.send("passages");
-      return [make("p", { class: "nl-quiet" }, lab.alone || of === unit ? "Passages are held of the unit that this page was written for." : "Looking for passages …")];
+      return [make("p", { class: "nl-quiet" }, lab.alone || of === unit ? "This page has passages for one unit only." : "Looking for passages …")];
     }
     const line = ({ before, symbol, after, place, value, ties }) => make("li", {}, make("code", {}, before, make("span", { class: "nl-peak" }, symbol), after),
       make("span", { class: "nl-quiet" }, ` ${fixed(value, 2)} at ${place.toLocaleString("en")}${ties > 1 ? `, one of ${ties.toLocaleString("en")} places alike` : ""}`));
@@ -47,7 +47,7 @@ function unitPage(lab, go) {
   function time(trace, m, unit, of) {
     const known = trace.timescale(m, unit, "tanh");
     if (known?.time !== undefined) return `${number(known.time)} characters (95 %: ${number(known.low)} to ${number(known.high)}), of tanh c`;
-    return `${known?.reason || "no timescale is recorded"}; moved for the last time at character ${of("still_since").toLocaleString("en")}`;
+    return `${known?.reason || "no timescale is recorded"}; last moved at character ${of("still_since").toLocaleString("en")}`;
   }
 
   const follows = (of) => (of("high") - of("low") <= STILL ? "nothing: it stands still" : `${of("label")}: ${number(Math.abs(of("effect")), 2)} standard deviations ${of("effect") > 0 ? "higher" : "lower"} there. `

@@ -32,7 +32,7 @@ def test_in_jupyterlab(notebook):
     page.idle()
     assert scores(page) != before
     assert page.look("boundaries-threshold") != first
-    assert "is being read anew" not in page.widget().inner_text()
+    assert "is being read again" not in page.widget().inner_text()
     page.widget().get_by_role("button", name="As trained").click()
     page.idle()
     assert scores(page) == before

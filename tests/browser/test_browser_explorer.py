@@ -13,7 +13,7 @@ def test_notebook_12(notebook):
     page = notebook("12_cell_activations")
     page.tour("explorer")
     page.see("h3", "units are saturated here")  # it opens on a memory that has died, beside one that lives
-    page.widget().get_by_role("button", name="show initialized at the log-frequencies").click()
+    page.widget().get_by_role("button", name="show initialized to the log-frequencies").click()
     page.idle()
     first = page.look("explorer-before")
 

@@ -15,7 +15,7 @@ def test_notebook_91(notebook, desk):
     page.widget().locator(".nl-text [data-step='20']").click()
     page.see(".nl-sum", "after 20 characters")
     assert page.look("interventions-moment") != first
-    slider = page.widget().get_by_label("after so many characters")
+    slider = page.widget().get_by_label("after this many characters")
     slider.focus()
     for _ in range(6):
         page.tab.keyboard.press("ArrowRight")
@@ -101,7 +101,7 @@ def test_patching_in_a_notebook(notebook):
     page.no_error()
     widget.get_by_label("over", exact=True).fill("d")
     page.see(".nl-sum", "over “d”")
-    widget.get_by_label("Run", exact=True).select_option("stacked LSTM, initialized at the log-frequencies, seed 0")
+    widget.get_by_label("Run", exact=True).select_option("stacked LSTM, initialized to the log-frequencies, seed 0")
     page.see(".nl-body h3", "layer 1")
     assert widget.locator(".nl-text").count() == 4
 

@@ -63,7 +63,7 @@ def test_the_widget_holds_the_records_and_draws_the_nearest_update():
     np.testing.assert_array_equal(cells[0, 0], cells[1, 0])  # before the first update only the output bias differs
     assert (cells[0, -1] != cells[1, -1]).any()
     frame = lab.figures.data(widget.figure())
-    assert set(frame["memory"]) == {"baseline initialization", "initialized at the log-frequencies"}
+    assert set(frame["memory"]) == {"baseline initialization", "initialized to the log-frequencies"}
     with pytest.raises(UsageError, match="unit"):
         lab.widgets.TrainingExplorer(NAMES, TEXT, scale="smoke", unit=12)
     with pytest.raises(UsageError, match="at least one"):
