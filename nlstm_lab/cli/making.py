@@ -108,9 +108,7 @@ def figures(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Also execute notebooks that have not changed.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Also replace figures of other parameters.")] = False,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Notebooks in parallel; default: one per processor.")
-    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Notebooks at once; default: one per processor.")] = None,
     timeout: Annotated[int, typer.Option(min=1, help="Seconds that one cell may take.")] = 600,
 ) -> None:
     """Execute the notebooks that changed; each draws its figures from committed records.
