@@ -309,6 +309,18 @@ def missed_at_paper_size(memory: dict[str, str], column: str = "lag") -> float:
     return _one(_resampled(of_paper_size), column, memory)
 
 
+def missed_in_first_reading(memory: dict[str, str]) -> float:
+    """The same delay in the networks of our first reading, seed 0."""
+    return _one(_resampled(of_first_reading), "lag", memory)
+
+
+@cache
+def of_first_reading(study: Callable[..., pd.DataFrame]) -> pd.DataFrame:
+    """A study of the same two in our first reading, at the paper's scale, from records: no weights are kept."""
+    text = lab.datasets.Excerpt("ptb", "valid", 30000)
+    return lab.probes.gather(_loaded(dict.fromkeys(PTB.values(), 0), "paper"), study, text)
+
+
 def accuracy_at_paper_size(memory: dict[str, str], condition: str = "trained") -> float:
     """How well a probe tells the class of the last complete word from a memory at the paper's scale."""
     scores = of_paper_size(lab.probes.contents, start=30000, trained=condition == "trained")
@@ -394,6 +406,12 @@ def fires(truth: str, runs: Sequence[lab.runs.Run] = ()) -> "pd.Series[float]":
     return shares[truth]
 
 
+def fires_at_or_after(runs: Sequence[lab.runs.Run]) -> "pd.Series[float]":
+    """The share of spaces at which, or one character after which, each seed's first layer fires."""
+    near = boundaries("segment_scores", runs).query("within == 'or one after' and detector == 'network'")
+    return near.query("truth == 'spaces'").set_index("seed")["recall"]
+
+
 def at_lifted_pen() -> pd.DataFrame:
     """Of every HM-LSTM on handwriting the first layer's rate, and its recall at the lifted pen, at the point itself."""
     networks = [(run, run.model()) for run in lab.runs.recorded("handwriting_hmlstm*", "small")]
@@ -401,9 +419,11 @@ def at_lifted_pen() -> pd.DataFrame:
     return scores.query("layer == 1 and within == '0' and detector == 'network'")
 
 
-def above_chance() -> pd.DataFrame:
+def above_chance(runs: Sequence[lab.runs.Run] = ()) -> pd.DataFrame:
     """F1 at a space or the character after it, a row a seed: above chance, the best of that rate, and the ratio."""
-    judged = boundaries("segment_scores").query("truth == 'spaces' and within == 'or one after'").set_index("seed")
+    judged = (
+        boundaries("segment_scores", runs).query("truth == 'spaces' and within == 'or one after'").set_index("seed")
+    )
     network, chance = (judged[judged["detector"] == name] for name in ("network", "random"))
     best = 2 * network[["rate", "base"]].min(axis=1) / (network["rate"] + network["base"]) - chance["f1"]
     above = network["f1"] - chance["f1"]

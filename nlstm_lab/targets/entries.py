@@ -127,7 +127,7 @@ class Claim(Entry):
     printed: Decimal | None = None
     tolerance: Tolerance | None = None
     ours: StrictBool = False
-    counted_with: str = ""  # the claim whose number this one is, too; it is counted there alone
+    counted: StrictBool = True  # in totals; not where it is another claim's number, too, or could not fail
 
 
 class Place(Entry):
@@ -145,6 +145,7 @@ class Place(Entry):
     splits: list[Split]
     rows: list[PrintedRow] = []
     sentences: list[Sentence] = Field(default=[], alias="orderings")
+    unjudged: dict[str, str] = {}  # metrics that our runs cannot be judged by, with the reason
     rescued: StrictBool = False  # whether its rows were trained with the log-frequencies as well
     ours: StrictBool = False
 

@@ -1,6 +1,7 @@
 """Verdicts: what the documents print beside what our runs and probes measured, by tolerances and intervals."""
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from decimal import Decimal
@@ -13,10 +14,12 @@ import pandas as pd
 from nlstm_lab.errors import UsageError, hint
 from nlstm_lab.settings import HIGHER_IS_BETTER, SCALES, ended
 from nlstm_lab.statistics import Interval, compare, holm, p_value, t_interval
-from nlstm_lab.targets.entries import DOCUMENTS, Claim, Place, Row, Tolerance, load
+from nlstm_lab.targets.entries import DOCUMENTS, NOT_RUN, Claim, Place, Row, Tolerance, load
 
 SMALLER = "smaller scale"  # a printed number is judged at paper scale alone
-UNJUDGED = "cannot be judged"  # more than a quarter of a table's other rows would match its number, too
+UNJUDGED = (
+    "cannot be judged"  # another row's number would be close in more than a quarter of cases, or its table says so
+)
 ENOUGH = 3  # seeds for an interval
 CLAIMS = ["claim", "scale", "value", "low", "high", "n", "df"]
 TABLE = ["experiment", "scale", "seed", "split", "evaluation", "metric", "value"]
@@ -100,7 +103,12 @@ def judge(place: Place, runs: Runs) -> list[Row]:
     for k, row in enumerate(rows):
         if (row.metric, row.split) in loose and row.verdict in ("match", "close"):
             rows[k] = replace(row, verdict=UNJUDGED)
-    return rows + [_ordering(place, row, runs) for row in place.orderings]
+    rows += [_ordering(place, row, runs) for row in place.orderings]
+    for k, row in enumerate(rows):
+        if row.metric in place.unjudged and row.verdict != NOT_RUN:
+            note = "; ".join(filter(None, [row.note, place.unjudged[row.metric]]))
+            rows[k] = replace(row, verdict=UNJUDGED, p=math.nan, note=note)
+    return rows
 
 
 def tolerance(place: Place, metric: str, split: str, runs: Runs) -> Tolerance:
@@ -193,7 +201,7 @@ def _claim(document: str, claim: Claim, claims: pd.DataFrame) -> Row:
     if within:
         rule = f"; a match within {100 * within.match:g} % of the printed number, close within {100 * within.close:g} %"
     row = Row(
-        document, claim.name, claim.where, "claim", anchor=not claim.counted_with, own=claim.ours, says=claim.says,
+        document, claim.name, claim.where, "claim", anchor=claim.counted, own=claim.ours, says=claim.says,
         subject=claim.measure + rule, note=claim.note, printed=float(claim.printed or "nan"),
         as_printed=str(claim.printed or ""),
     )  # fmt: skip
