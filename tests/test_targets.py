@@ -335,7 +335,8 @@ def test_a_margin_is_positive_where_the_better_one_is_better():
     )
     row = judged(table)
     assert row["ours"] == pytest.approx(2.9 / 3)
-    assert row["verdict"] == "holds"
+    assert row["verdict"] == "cannot be judged"  # as the table says of accuracies
+    assert math.isnan(row["p"])
 
 
 def test_every_seed_of_both_networks_counts():
@@ -519,6 +520,24 @@ def test_the_report_says_how_many_remain_with_holms_correction():
     close = frame.assign(p=frame["p"].where(frame["verdict"] != "holds", 0.02))  # of four: more than a fourth of 5 %
     assert "| validation | 1 hold (1) |" in targets.report(frame)
     assert "| validation | 1 hold (0) |" in targets.report(close)
+
+
+def test_holms_families_are_documents_splits_and_our_own_questions():
+    rows = {"document": ["a", "a", "b"], "own": False, "anchor": True, "split": ["valid", "test", "valid"]}
+    rows = pd.DataFrame(rows | {"as_printed": "", "kind": "ordering", "p": 0.04})
+    assert targets.remaining(rows).tolist() == [True] * 3
+    assert targets.remaining(rows.assign(split="valid")).tolist() == [False, False, True]
+    assert targets.remaining(rows.assign(own=True)).tolist() == [False, True, False]
+
+
+def test_the_page_has_half_the_interval_the_smallest_difference_and_a_mark_on_what_is_lost(frame):
+    page = targets.readme_block(frame)
+    assert "1.4400 ± 0.0248" in page
+    values = {"nlstm": [1.60, 1.61, 1.62], "lstm2": [1.65, 1.66, 1.67], "lstm1": [1.70, 1.71, 1.72]}
+    rows = targets.verdicts(runs(*((f"ptb_char_{name}", "small", "valid", each) for name, each in values.items())))
+    assert "0.0500 ± 0.0227 (smallest)" in targets.readme_block(rows)
+    lost = rows.assign(verdict=rows["verdict"].where(rows["verdict"] != "holds", "fails"), p=0.04)
+    assert "2 fails ‡" in targets.readme_block(lost)
 
 
 def comparison(values):

@@ -17,9 +17,7 @@ from nlstm_lab.statistics import Interval, compare, holm, p_value, t_interval
 from nlstm_lab.targets.entries import DOCUMENTS, NOT_RUN, Claim, Place, Row, Tolerance, load
 
 SMALLER = "smaller scale"  # a printed number is judged at paper scale alone
-UNJUDGED = (
-    "cannot be judged"  # another row's number would be close in more than a quarter of cases, or its table says so
-)
+UNJUDGED = "cannot be judged"  # another row's number would too often be close, or the table says so
 ENOUGH = 3  # seeds for an interval
 CLAIMS = ["claim", "scale", "value", "low", "high", "n", "df"]
 TABLE = ["experiment", "scale", "seed", "split", "evaluation", "metric", "value"]

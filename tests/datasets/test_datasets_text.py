@@ -177,6 +177,11 @@ def test_ptb_has_its_published_counts():
         assert ours == [line.strip() for line in whole] != whole
 
 
+def test_an_excerpt_begins_where_it_says():
+    text = NestedLanguage(size=10_000)
+    assert Excerpt(text, "valid", 40, 60).read() == Excerpt(text, "valid", 100).read()[60:]
+
+
 @pytest.mark.slow
 @pytest.mark.data
 def test_the_distributed_char_files_of_ptb_hold_the_same_symbols():

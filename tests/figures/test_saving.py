@@ -17,6 +17,7 @@ from test_connectivity import measured
 from nlstm_lab import figures, paths
 from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.figures import connectivity_sentence
+from nlstm_lab.statistics import t_interval
 
 NAME = "nlstm_fig3_cells"
 RUNS = ["ptb_char_nlstm/small-seed0", "ptb_char_nlstm/small-seed2"]
@@ -257,6 +258,16 @@ def test_a_long_curve_of_ones_own_is_saved_as_it_is(folder):
     for frame in (curve, *others):  # one curve, places that stand there twice, and what moves along with it
         path = figures.save(figures.subplots()[0], "my_loss", data=frame)
         assert len(pd.read_csv(path.with_suffix(".csv"))) == len(frame)
+
+
+def test_a_strong_line_is_the_mean_over_seeds_and_a_bar_its_interval():
+    rows = pd.DataFrame({"model": "nlstm", "seed": [0, 0, 1, 1], "epoch": [1, 2] * 2, "bpc": [1.0, 2.0, 4.0, 8.0]})
+    for log, mean in ((False, [2.5, 5.0]), (True, [2.0, 4.0])):
+        _, axes = figures.lines(rows, "epoch", "bpc", log=log)
+        assert axes[0, 0].lines[-1].get_ydata() == pytest.approx(mean)
+    values = rows.assign(seed=range(4), place="here")
+    _, axes = figures.points(values, "bpc", "place")
+    assert axes[0, 0].lines[0].get_xdata() == pytest.approx(t_interval(values["bpc"])[1:])
 
 
 def test_points_of_one_seed_that_nothing_tells_apart_are_refused(folder):

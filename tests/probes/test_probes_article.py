@@ -13,7 +13,7 @@ from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes import lags
 
 WORDS = ("<eos>", "<unknown>", "the", "study", "grammar")
-TEXTS = [" the study of the grammar of study", " grammar the grammar and the study"]
+TEXTS = [" the study of the grammar of study", " grammar the grammar and the study of it"]
 SHORTEST = min(map(len, TEXTS))
 SEQUENCES = Sequences(Autocomplete("text8"), "test", 2)
 

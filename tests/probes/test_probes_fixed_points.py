@@ -10,6 +10,7 @@ from torch import nn
 import nlstm_lab as lab
 from nlstm_lab.cells import LSTM, NestedLSTM
 from nlstm_lab.probes import fixed_points
+from nlstm_lab.probes.dynamics import _modes
 
 
 def one_cell(forget, *, from_input=0.0, from_itself=0.0):
@@ -76,6 +77,11 @@ def test_a_counter_never_rests_under_drive():
         found = fixed_points(one_cell(2 * OPEN, from_input=1.0), "a" * 8, constant=given, starts=2)
         assert set(found.kind.values) == {kind}
     assert float(found.timescale[0, 0]) > 1e6
+
+
+def test_a_mode_belongs_to_the_memory_that_its_left_and_right_vectors_share():
+    step = torch.tensor([[0.9, 5.0], [0.0, 0.5]], dtype=torch.float64)  # far from normal
+    np.testing.assert_allclose(_modes(step, 2)[1], [[1, 0], [0, 1]], atol=1e-12)
 
 
 def test_at_a_point_the_modes_are_those_of_the_step(network, text):

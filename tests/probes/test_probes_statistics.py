@@ -1,5 +1,7 @@
 """Intervals hold what they promise, and nothing is ordered whose interval touches 0."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -67,6 +69,7 @@ def test_holm_keeps_no_more_than_bonferroni_would_first_and_stops_at_the_first_t
     assert holm([0.01, 0.011, 0.02, 0.04]).tolist() == [True, True, True, True]
     assert holm([0.01, 0.011, 0.06, 0.04]).tolist() == [True, True, False, False]
     assert holm([0.013, 0.013, 0.013, 0.013]).tolist() == [False] * 4
+    assert holm([0.04, math.nan]).tolist() == [True, False]  # what was not measured is no test
     assert holm([]).tolist() == []
 
 

@@ -151,6 +151,8 @@ def test_an_untrained_copy_is_drawn_anew_and_reproducibly(network):
         assert trained.shape == new.shape
         assert not torch.equal(trained, new), name
     torch.testing.assert_close(untrained(model, seed=3).state_dict(), fresh.state_dict(), rtol=0, atol=0)
+    other = untrained(model, seed=4)
+    assert not torch.equal(other.recurrent.layers[0].weight_ih, fresh.recurrent.layers[0].weight_ih)
     assert fresh.recurrent.layers[0].weight_ih.abs().max() < 1  # the unit's own initialization, not five times that
 
 

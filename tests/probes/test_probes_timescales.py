@@ -35,6 +35,12 @@ def made_up(**states):
     return xr.Dataset({k: (dims, v) for k, v in data.items()}, coords, {"model": "made up", "depth": len(names)})
 
 
+def test_a_constant_cell_has_no_timescale():
+    frame = state_timescales(made_up(cell=1e-4 * signals((5,), T)))
+    assert set(frame["reason"]) == {"silent"}
+    assert frame["timescale"].isna().all()
+
+
 def test_inner_slower_than_outer_is_detected():
     trace = made_up(outer=0.3 * signals((5,) * 20, T), inner=0.3 * signals((50,) * 20, T, seed=1))
     frame = state_timescales(trace)

@@ -43,6 +43,25 @@ class Given:
         return iter(list(streams(TEXTS[0], 7, 3)))
 
 
+def test_other_evaluations_are_of_the_best_weights(losses, monkeypatch):
+    losses += [2.0, 3.0, 0.0]  # of two epochs, the first one better, and of the other evaluation
+    task, weights = Given(), {"epoch": [], "blocks": []}
+    task.evaluations = ("streams", "blocks")
+    end, evaluate = LOOP._Trainer.end_epoch, LOOP._Trainer.evaluate
+
+    def noting(name, done, trainer, *how):
+        if name in weights:
+            weights[name].append(next(trainer.network.parameters()).detach().clone())
+        return done(trainer, *how)
+
+    monkeypatch.setattr(LOOP._Trainer, "end_epoch", lambda t: noting("epoch", end, t))
+    monkeypatch.setattr(LOOP._Trainer, "evaluate", lambda t, split, how: noting(how, evaluate, t, split, how))
+    fit(network(), TrainingConfig(2, 0.01), task)
+    assert weights["blocks"]
+    assert all(torch.equal(each, weights["epoch"][0]) for each in weights["blocks"])
+    assert not torch.equal(*weights["epoch"])
+
+
 class Cold(Given):
     """The same, read as blocks of seven symbols, seven at a time, each from a cold state."""
 
