@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 KINDS: tuple[Any, ...] = (bool, int, float, str, int | None, float | None, list[int], list[float], list[str])
 TYPES = {inspect.formatannotation(kind): kind for kind in KINDS}
 UNITS = {"mm": 25.4, "cm": 2.54, "in": 1}  # so many are an inch
+WIDEST = 40  # inches
 
 
 def declared(notebook: "NotebookNode") -> dict[str, Any]:
@@ -66,7 +67,9 @@ def inches(width: float | str) -> float:
     found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(mm|cm|in)?", str(width))
     if not found or not float(found[1]):
         raise UsageError(f"a width is a number of inches, or text such as '85 mm' or '8.5 cm', not {width!r}")
-    return float(found[1]) / UNITS[found[2] or "in"]
+    if (result := float(found[1]) / UNITS[found[2] or "in"]) > WIDEST:
+        raise UsageError(f"{width} is {result:g} inches, wider than any page: write millimetres as '85 mm'")
+    return result
 
 
 def refuse_unknown(name: str, names: Iterable[str], where: str) -> None:

@@ -90,6 +90,12 @@ def above_zero(value: Any, name: str, below: float = math.inf) -> float:
     return float(value)
 
 
+def check_trace(trace: Any) -> None:
+    """Raise UsageError unless this is a trace, which has coordinates."""
+    if not hasattr(trace, "coords"):
+        raise UsageError(f"trace must be lab.probes.trace(model, text), not {type(trace).__name__}")
+
+
 def choice(value: Any, name: str, allowed: Any) -> Any:
     """One of `allowed`, a Literal or several values; UsageError where it is none."""
     if value not in (known := get_args(allowed) or tuple(allowed)):

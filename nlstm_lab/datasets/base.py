@@ -50,6 +50,9 @@ class Vocabulary:
         codes = {symbol: code for code, symbol in enumerate(self.symbols)}
         if unknown := sorted(set(text) - codes.keys()):
             known = "".join(self.symbols)
+            if len(known) > len(self):
+                way_out = "hand in codes, such as [vocabulary.index(word) for word in words]"
+                raise UsageError(f"this network reads symbols of several characters, not text: {way_out}")
             raise UsageError(
                 f"the text has characters that this network's vocabulary of {len(self)} symbols lacks: "
                 f"{' '.join(map(repr, unknown[:10]))}; it knows {known[:200]!r}{', among others' * (len(known) > 200)}"

@@ -16,7 +16,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.plots import memory_label
 from nlstm_lab.figures.saving import LIVE, attach
 from nlstm_lab.figures.style import DIVERGING, MONO, PAGE, glyph, look, shades, sheet, styled, write
-from nlstm_lab.settings import choice
+from nlstm_lab.settings import check_trace, choice
 
 Values = Literal["printed", "tanh", "raw"]
 
@@ -31,6 +31,7 @@ MANY = 250  # characters, from which on narrow ones keep a figure on a page
 def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: Values = "printed") -> pd.DataFrame:
     """What the figure shows: a row for each memory (innermost or highest first), unit and step."""
     choice(values, "values", Values)
+    check_trace(trace)
     if "c" not in trace:
         raise UsageError(f"{trace.attrs.get('model') or 'this network'} has no cells: see lab.widgets.CellExplorer")
     if "text" in trace.dims:
@@ -40,7 +41,7 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
     if c.size == 0 or not wanted:
         raise UsageError("there is nothing to draw: the trace or the list of units is empty")
     if outside := [unit for unit in wanted if unit not in range(c.sizes["unit"])]:
-        raise UsageError(f"units {outside} are not among the network's {c.sizes['unit']} (counted from 0)")
+        raise UsageError(f"units such as {outside[0]} are not among the network's {c.sizes['unit']} (counted from 0)")
     nested, squashed, quantities = trace.attrs.get("depth", 1) > 1, [], []
     # a memory of a Nested LSTM that has no leak is what an inner output gate let through: already within (-1, 1)
     for leaks in trace["leaks"].values if "leaks" in trace.coords else [True] * c.sizes["memory"]:

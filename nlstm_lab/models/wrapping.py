@@ -86,7 +86,7 @@ def _vocabulary(given: Vocabulary | Sequence[str] | Mapping[str, int]) -> Vocabu
         codes = list(given.values())
         whole = all(isinstance(code, Integral) and not isinstance(code, bool) for code in codes)
         if not whole or sorted(codes) != list(range(len(codes))):
-            raise ValueError("a vocabulary must map each symbol to its code, of 0, 1, 2, ... without a gap")
+            raise ValueError("a vocabulary must map each symbol to its code, 0, 1, 2, ...: name unused codes, too")
         given = sorted(given, key=given.__getitem__)
     symbols = _texts("vocabulary", given.symbols if isinstance(given, Vocabulary) else given)
     if len(set(symbols)) < len(symbols) or not all(symbols):
@@ -176,7 +176,10 @@ def _check_sizes(network: Network) -> None:
     known, recurrent = network.vocabulary, network.recurrent
     symbols = torch.arange(len(known) if known else 1, device=network.device)
     if network.embedding is None and len(symbols) > recurrent.input_size:
-        raise ValueError(f"vocabulary must hold at most the {recurrent.input_size} symbols that rnn reads")
+        raise ValueError(
+            f"vocabulary must hold at most the {recurrent.input_size} symbols that rnn reads one-hot; hand in the "
+            "embedding where there is one"
+        )
     names = network.words or (known.symbols if known else ())
     hidden = recurrent.cells[0].like.new_zeros(1, 1, recurrent.output_size)
     for part, given, wanted in (("embedding", symbols, recurrent.input_size), ("readout", hidden, len(names))):
@@ -185,9 +188,11 @@ def _check_sizes(network: Network) -> None:
         try:
             size = module(given).shape[-1]
         except (IndexError, RuntimeError, ValueError) as error:
-            raise ValueError(f"{part} must take the symbols, or the h, that it is given: {error}") from error
+            what = f"the {len(symbols)} symbols of the vocabulary" if part == "embedding" else "h"
+            raise ValueError(f"{part} must take {what}: {error}") from error
         if wanted and size != wanted:
-            raise ValueError(f"{part} must give {wanted} values, not {size}")
+            way_out = ", one a symbol or word: name unused ones, too" if part == "readout" else ""
+            raise ValueError(f"{part} must give {wanted} values, not {size}{way_out}")
     outputs = network.readout(torch.cat((hidden, hidden + 1))).float()
     sums = outputs.sum(-1)
     if outputs.shape[-1] > 1 and (outputs >= 0).all() and torch.allclose(sums, torch.ones_like(sums), atol=1e-2):

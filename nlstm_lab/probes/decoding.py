@@ -25,6 +25,7 @@ from nlstm_lab.probes.reading import BURN_IN, called, encode_symbols, names, see
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.seeds import untrained
 from nlstm_lab.probes.tracing import trace
+from nlstm_lab.settings import check_trace
 
 Array = NDArray[Any]
 
@@ -95,6 +96,7 @@ def decode(trace: xr.Dataset, text: str, wanted: tuple[str, ...] = (*NUMBERS, *C
     >>> scores.metric.tolist(), scores.memory.tolist()
     (['r_squared', 'r_squared', 'r_squared'], ['outer', 'inner', 'h'])
     """
+    check_trace(trace)
     symbols = trace["symbol"].values.astype(str).tolist() if "symbol" in trace.coords else [*text]
     if len(string(text)) != trace.sizes["time"] or symbols != [*text]:
         raise UsageError("the text is not the one that was traced: it must be the trace's symbols, not codes")

@@ -15,7 +15,7 @@ from torch import nn
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import code_of, whole
-from nlstm_lab.settings import choice
+from nlstm_lab.settings import check_trace, choice
 from nlstm_lab.training.liveness import CLASSES, liveness
 
 EXACT = 1e-4  # of the largest state, by which the parts may miss it: gates are float32
@@ -23,8 +23,7 @@ EXACT = 1e-4  # of the largest state, by which the parts may miss it: gates are 
 
 def need(trace: xr.Dataset) -> None:
     """Raise UsageError unless this is a trace that has memory cells."""
-    if not isinstance(trace, xr.Dataset):
-        raise UsageError(f"trace must be lab.probes.trace(model, text), not {type(trace).__name__}")
+    check_trace(trace)
     if "c" not in trace:
         raise UsageError(f"the unit of {trace.attrs.get('model', '')!r} has no memory cells, only hidden states h")
     if "text" in trace.dims:

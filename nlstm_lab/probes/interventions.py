@@ -204,7 +204,7 @@ def spread(half: int, count: int, distance: int) -> list[int]:
     last = half - distance - 2
     if last < BURN_IN:
         needed = 2 * (BURN_IN + distance + 2)
-        raise UsageError(f"an excerpt of {2 * half} characters is too short: read at least {needed}")
+        raise UsageError(f"the text is too short: ablations need {needed:,} characters")
     return [int(moment) for moment in np.linspace(BURN_IN, last, count)]
 
 

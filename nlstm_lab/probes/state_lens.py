@@ -87,7 +87,8 @@ def lens(model: Network, text: Texts, *, ahead: Sequence[int] = AHEAD, burn_in: 
 def _examples(model: Network, text: Text, ahead: Sequence[int], burn_in: int) -> tuple[dict[str, Tensor], Tensor]:
     """The states along a text, [T, units] of each memory, and what follows each of them, [T, ahead]."""
     codes = encode_symbols(model, text).cpu()
-    last = len(codes) - 1 - max(counts(ahead, "ahead", 0, len(codes) - 2))
+    if (last := len(codes) - 1 - max(counts(ahead, "ahead", 0))) < 1:
+        raise UsageError(f"a text of {len(codes)} characters is too short for a lens that looks {max(ahead)} ahead")
     traced = skipped(trace(model, codes, predictions=False).isel(time=slice(last)), burn_in)
     return _states(traced), torch.stack([codes[burn_in + 1 + k : last + 1 + k] for k in ahead], 1)
 

@@ -28,7 +28,7 @@ from nlstm_lab.training.updating import find_device
 LONGEST = 120  # characters of a folder's name that is the experiment's whole name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """One trained network: its record, its history, its weights."""
 
@@ -36,6 +36,9 @@ class Run:
     experiment: Experiment
     seed: int
     result: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return f"<Run {self.name}, {self.state}>"
 
     @property
     def name(self) -> str:
@@ -157,6 +160,11 @@ def resolve(name: str | Experiment, scale: str | None, seed: int | None = None) 
 
 def load(name: str | Experiment, seed: int = 0, scale: str | None = None) -> Run:
     """Load a recorded run.
+
+    Args:
+        name: Of an experiment, or one of your own.
+        seed: Of the run.
+        scale: "smoke", "small" or "paper"; None for the largest at which the seed is recorded.
 
     Raises:
         MissingRun: There is none.
