@@ -24,7 +24,7 @@ ROW = 90  # characters, as in the paper
 BLOCKS = ListedColormap(["#000000", "#ffffff"])  # the paper's: white where a segment ends
 CODES = ListedColormap([look.colour for look in OPERATIONS.values()])
 SQUARES = (("#ffffff", "$z=1$: a segment ends"), ("#000000", "$z=0$"))
-SHADES = (to_hex(NORMS(0.0)), "layer's smallest norm"), (to_hex(NORMS(1.0)), "its largest"), ("#ffffff", "none yet")
+SHADES = (to_hex(NORMS(0.0)), "layer's least norm"), (to_hex(NORMS(1.0)), "largest"), ("#ffffff", "none yet")
 
 # inches
 MARGIN, RIGHT, TEXT, BAND, GAP, APART, LINE, STRIP = 0.36, 0.05, 0.13, 0.095, 0.02, 0.03, 0.14, 0.04
