@@ -74,8 +74,7 @@ class Sheet:
         self._note("frame", "", x, y, x + width, y + height)
 
     def _rounded(self, corner: Point, width: float, height: float, radius: float, **how: Any) -> None:
-        how |= {"boxstyle": f"round,pad=0,rounding_size={radius}", "linewidth": 0.7}
-        self.ax.add_patch(FancyBboxPatch(corner, width, height, **how))
+        self.ax.add_patch(FancyBboxPatch(corner, width, height, f"round,pad=0,rounding_size={radius}", lw=0.7, **how))
 
     def operation(self, x: float, y: float, sign: str) -> None:
         """A pointwise product or sum."""
