@@ -171,8 +171,8 @@ def _unrolled(ax: Axes, frame: pd.DataFrame, left: float, top: float, pitch: flo
 
 def _arrow(ax: Axes, start: Point, end: Point, faint: bool = False, dotted: bool = False) -> None:
     """From node to node; faint where no gradient is computed, dotted where steps are left out."""
-    style = {"arrowstyle": "-|>,head_width=0.12,head_length=0.2", "color": "#d0d0d0" if faint else "#404040"}
-    style |= {"linewidth": 0.7} | dict.fromkeys(("shrinkA", "shrinkB"), 72 * (RADIUS + 0.015))
+    style: dict[str, Any] = {"arrowstyle": "-|>,head_width=0.12,head_length=0.2", "linewidth": 0.7}
+    style |= dict.fromkeys(("shrinkA", "shrinkB"), 72 * (RADIUS + 0.015)) | {"color": "#d0d0d0" if faint else "#404040"}
     if dotted:  # and level; its head is solid
         ax.annotate("", end, start, arrowprops=style | {"arrowstyle": "-", "linestyle": (0, (1, 2))})
         start, style["shrinkA"] = (end[0] - RADIUS - 0.045, end[1]), 0
