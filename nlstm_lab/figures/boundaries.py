@@ -1,5 +1,6 @@
 """Boundaries of texts and handwriting: figures 3 to 5 of Hierarchical Multiscale RNNs (Chung, Ahn & Bengio 2016)."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ ROW = 90  # characters, as in the paper
 BLOCKS = ListedColormap(["#000000", "#ffffff"])  # the paper's: white where a segment ends
 CODES = ListedColormap([look.colour for look in OPERATIONS.values()])
 SQUARES = (("#ffffff", "$z=1$: a segment ends"), ("#000000", "$z=0$"))
-SHADES = ((to_hex(NORMS(0.0)), "layer's smallest norm"), (to_hex(NORMS(1.0)), "its largest"))
+SHADES = (to_hex(NORMS(0.0)), "layer's least norm"), (to_hex(NORMS(1.0)), "largest"), ("#ffffff", "none yet")
 
 # inches
 MARGIN, RIGHT, TEXT, BAND, GAP, APART, LINE, STRIP = 0.36, 0.05, 0.13, 0.095, 0.02, 0.03, 0.14, 0.04
@@ -102,6 +103,7 @@ def hidden_norms(data: xr.Dataset, printed: Sequence[int] = (), width: float = P
     scaled = (norms - low) / (high - low).clip(1e-6)
     found = zip(layers, low.values, high.values, acts.sum("time").values, strict=True)
     foot = [f"layer {k}: norm {a:.2f}–{b:.2f}, {count} times UPDATE or FLUSH" for k, a, b, count in found]
+    foot = [re.sub(r"(\S+)–\1,", r"\1,", words).replace(" 1 times", " once") for words in foot]
     foot[: len(printed)] = [f"{words} (paper {n})" for words, n in zip(foot, printed, strict=False)]
     entries = (*SQUARES, *((look.colour, name) for name, look in OPERATIONS.items()), *SHADES)
     block = (len(layers) - 1) * (BAND + GAP) + 0.03 + len(layers) * (BAND + STRIP + GAP)

@@ -129,8 +129,8 @@ def unrolled_networks(means: pd.DataFrame, models: Sequence[str], width: float =
         left, top = k % abreast * wide, k // abreast * tall
         write(ax, left + 0.04, top + 0.13, frame.attrs["title"])
         _unrolled(ax, frame, left + 0.25, top + HEAD, (wide - 0.3) / len(DISTANCES))
-    words = "1, gradient relative to the same row's at $t$"
-    shades(ax, 0.34, height - 0.14, style.STRENGTH, FADED, f"10$^{{{FADED.vmin:g}}}$", words, 0.7)
+    words = f"10$^{{{FADED.vmin:g}}}$ or less", "1, gradient relative to its row's at $t$"
+    shades(ax, 0.75, height - 0.14, style.STRENGTH, FADED, *words, 0.45)
     return attach(figure, pd.concat(frames, ignore_index=True))
 
 
@@ -171,9 +171,11 @@ def _unrolled(ax: Axes, frame: pd.DataFrame, left: float, top: float, pitch: flo
 
 def _arrow(ax: Axes, start: Point, end: Point, faint: bool = False, dotted: bool = False) -> None:
     """From node to node; faint where no gradient is computed, dotted where steps are left out."""
-    style = {"arrowstyle": "-|>,head_width=0.12,head_length=0.2", "linewidth": 0.7}
-    style |= dict.fromkeys(("shrinkA", "shrinkB"), 72 * (RADIUS + 0.015))
-    style |= {"color": "#d0d0d0" if faint else "#404040", "linestyle": (0, (1, 2)) if dotted else "-"}
+    style: dict[str, Any] = {"arrowstyle": "-|>,head_width=0.12,head_length=0.2", "linewidth": 0.7}
+    style |= dict.fromkeys(("shrinkA", "shrinkB"), 72 * (RADIUS + 0.015)) | {"color": "#d0d0d0" if faint else "#404040"}
+    if dotted:  # and level; its head is solid
+        ax.annotate("", end, start, arrowprops=style | {"arrowstyle": "-", "linestyle": (0, (1, 2))})
+        start, style["shrinkA"] = (end[0] - RADIUS - 0.045, end[1]), 0
     ax.annotate("", end, start, arrowprops=style)
 
 

@@ -46,13 +46,9 @@ def subplots(
 
 def memory_label(memory: str) -> str:
     """What a legend calls a model or memory: the layers of a stack by their place."""
-    return {
-        "layer 1": "stack, lower layer",
-        "layer 2": "stack, upper layer",
-        "layer 1 h": "stack, lower h",
-        "layer 2 h": "stack, upper h",
-        "h": "hidden state h",
-    }.get(memory, look(memory).label)
+    known = {"layer 1": "stack, lower layer", "layer 2": "stack, upper layer", "h": "hidden state h"}
+    known |= {"layer 1 h": "stack, lower h", "layer 2 h": "stack, upper h"}
+    return known.get(memory, look(memory).label)
 
 
 @styled
@@ -90,7 +86,7 @@ def lines(
     >>> len(axes[0, 0].lines)  # two seeds and their mean
     3
     """
-    figure, axes, panels = _facets(frame, row, col, width, height, labels, share)
+    figure, axes, panels = _facets(frame, row, col, width, height, labels, {"sharex": True, **share})
     for panel, here in panels:
         for name in in_order(here[hue])[::-1]:
             one, style = here[here[hue].astype(str) == name].dropna(subset=[y]), _style(name)
@@ -132,7 +128,7 @@ def points(
     """
     names, hues = list(dict.fromkeys(frame[y].astype(str))), in_order(frame[hue]) if hue else [""]
     tall = 0.35 + 0.17 * len(names) if height is None else height
-    figure, axes, panels = _facets(frame, row, col, width, tall, labels, {"sharey": True, **share})
+    figure, axes, panels = _facets(frame, row, col, width, tall, labels, {"sharex": True, "sharey": True, **share})
     for panel, here in panels:
         here = here.dropna(subset=[x])  # a line without points, beyond its axes, would have no place in the layout
         if here.duplicated([y, *filter(None, [hue]), "seed"]).any():
@@ -164,7 +160,6 @@ def _facets(
         raise UsageError("there is nothing to draw: the frame has no rows")
     of = [frame[name].astype(str) if name else pd.Series("", frame.index) for name in (row, col)]
     rows, columns = map(_values, of)
-    share = {"sharex": True, **share}
     figure, axes = subplots(len(rows), len(columns), width=width, height=height * len(rows) + 0.55, **share)
     panels = [
         (axes[k, j], frame[(of[0] == one) & (of[1] == other)])
@@ -194,8 +189,9 @@ def _drawn(frame: pd.DataFrame, *columns: str | None) -> pd.DataFrame:
 
 def _legend(figure: Figure, names: list[str], labels: Mapping[str, str] | None) -> None:
     handles = [Line2D([], [], label=_label(name, labels), **_style(name)) for name in names]
-    columns = min(4 if figure.get_figwidth() > 5 else 2, len(handles))
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns)
+    wide = 0.43 + 0.05 * sum(len(_label(name, labels)) for name in names) / len(names)  # inches, of a column
+    rows = -(-len(names) // max(1, int(figure.get_figwidth() / wide)))
+    figure.legend(handles=handles, loc="outside lower center", ncols=-(-len(names) // rows))
 
 
 def _style(name: str) -> dict[str, Any]:

@@ -74,8 +74,7 @@ class Sheet:
         self._note("frame", "", x, y, x + width, y + height)
 
     def _rounded(self, corner: Point, width: float, height: float, radius: float, **how: Any) -> None:
-        shape = f"round,pad=0,rounding_size={radius}"
-        self.ax.add_patch(FancyBboxPatch(corner, width, height, shape, linewidth=0.7, **how))
+        self.ax.add_patch(FancyBboxPatch(corner, width, height, f"round,pad=0,rounding_size={radius}", lw=0.7, **how))
 
     def operation(self, x: float, y: float, sign: str) -> None:
         """A pointwise product or sum."""
@@ -124,7 +123,13 @@ class Sheet:
         how: dict[str, Any] = {"arrowstyle": "-|>,head_length=2.6,head_width=1.3", "mutation_scale": 1, "color": colour}
         how |= {"linewidth": width, "linestyle": dashes, "connectionstyle": f"arc3,rad={bend}", "zorder": 3}
         how |= {"shrinkA": 72 * shrink, "shrinkB": 72 * shrink, "capstyle": "butt", "joinstyle": "miter"}
-        self.ax.add_patch(FancyArrowPatch(self.at(*start), self.at(*end), **how))
+        tail, head = np.array([self.at(*start), self.at(*end)])
+        if dashes != "-":  # its head is solid, and an arrow of its own along the end of the curve
+            self.ax.add_patch(FancyArrowPatch(tail, head, **how | {"arrowstyle": "-", "shrinkB": 72 * shrink + 2}))
+            along = (head - tail) / 2 + bend * (tail - head)[::-1] * (1, -1)
+            tail = head - along / np.hypot(*along) * (shrink + 0.03)
+            how |= {"linestyle": "-", "shrinkA": 0, "connectionstyle": "arc3"}
+        self.ax.add_patch(FancyArrowPatch(tail, head, **how))
         self._note("arrow", "", *start, *end)
 
     def _note(self, kind: str, text: str, x: float, y: float, x2: float | None = None, y2: float | None = None) -> None:
