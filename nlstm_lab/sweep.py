@@ -57,9 +57,9 @@ def parse_seeds(text: str) -> list[int]:
 
 def matching(pattern: str, scale: str, patience: int | None = None) -> list[experiments.Experiment]:
     """Experiments that match and have the scale, in the documents' order; UsageError: there is none."""
-    if not (known := [pattern] if "+" in pattern else experiments.names(pattern)):
+    if not (known := experiments.names(pattern)):
         raise UsageError(f"no experiment matches {pattern!r} (see nlstm-lab experiments)")
-    names = [name for name in known if scale in experiments.scales(name.split("+")[0])]
+    names = [name for name in known if scale in experiments.scales(name)]
     found = [experiments.get(name, scale) for name in names or known[:1]]  # none has it: an error says what it has
     for experiment in found:
         if patience is not None:

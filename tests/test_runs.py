@@ -216,6 +216,7 @@ def test_the_table_has_a_row_for_each_run_split_reader_and_metric(run):
     assert not table.duplicated(["experiment", "scale", "seed", "split", "evaluation", "metric"]).any()
     assert set(table.experiment) == {NAME, f"{NAME}+forget_bias=0.0"}
     assert set(runs.table(NAME).seed) == {3}
+    assert [run.experiment.name for run in runs.recorded(f"{NAME}+forget_bias=0.0")] == [f"{NAME}+forget_bias=0.0"]
     assert runs.table(scale="paper").empty
     own = experiments.get(NAME, "small")
     for listing in (runs.table, runs.recorded, runs.failures, runs.unfinished, lambda scale: runs.load(own, 0, scale)):

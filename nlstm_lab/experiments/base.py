@@ -117,13 +117,15 @@ KNOWN: dict[tuple[str, str], Experiment] = {}  # by name and scale, in the docum
 
 
 def names(pattern: str = "*") -> list[str]:
-    """List the names that match a shell pattern, in the order of the documents."""
+    """List the names that match a shell pattern, in the order of the documents; a variation's name matches itself."""
+    if "+" in pattern and scales(pattern):
+        return [pattern]
     return fnmatch.filter(dict.fromkeys(name for name, _ in KNOWN), pattern)
 
 
 def scales(name: str) -> list[Scale]:
-    """List the scales that an experiment has; none for an unknown name."""
-    return [scale for scale in SCALES if (name, scale) in KNOWN]
+    """List the scales that an experiment, or a variation of it, has; none for an unknown name."""
+    return [scale for scale in SCALES if (name.split("+")[0], scale) in KNOWN]
 
 
 def get(name: str, scale: str = "paper") -> Experiment:

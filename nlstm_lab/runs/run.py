@@ -137,7 +137,7 @@ def matches(name: str, at: str, pattern: str, scale: str | None) -> bool:
 def is_known(name: str) -> bool:
     """Whether a record's run can be loaded: not if its experiment or cell type is your own and not imported."""
     cell_types = re.findall(r"\+(?:cell_type|unit)=([^+]+)", name)
-    return bool(experiments.scales(name.split("+")[0])) and models.CELL_TYPES.keys() >= set(cell_types)
+    return bool(experiments.scales(name)) and models.CELL_TYPES.keys() >= set(cell_types)
 
 
 def resolve(name: str | Experiment, scale: str | None, seed: int | None = None) -> Experiment:
@@ -152,7 +152,7 @@ def resolve(name: str | Experiment, scale: str | None, seed: int | None = None) 
     if not isinstance(name, str):
         raise UsageError(f"name must be that of an experiment, or an Experiment, not {name!r}")
     if scale is None:
-        found = {one: seeds_of(experiments.get(name, one)) for one in experiments.scales(name.split("+")[0])}
+        found = {one: seeds_of(experiments.get(name, one)) for one in experiments.scales(name)}
         known = [one for one, seeds in found.items() if (seeds if seed is None else seed in seeds)]
         scale = known[-1] if known else "small"
     return experiments.get(name, scale)
