@@ -37,7 +37,8 @@ ROUNDING, POINTS, CELLS = 5e-4, 0.05, 0.02
 def recorded(pattern: str = "*", scale: str | None = None) -> list[Run]:
     """List every recorded run of the documents' experiments that match, in the documents' order; trains nothing.
 
-    The runs of a variation are listed by its whole name. What is damaged, or was trained with another configuration than today's, is left out with a warning.
+    A variation's runs are listed by its whole name. What is damaged, or was trained with another configuration than
+    today's, is left out with a warning.
     """
     choice(scale, "scale", (None, *SCALES))
     done: list[Run] = []
