@@ -69,17 +69,21 @@ def bootstrap(values: ArrayLike) -> Interval:
     return Interval(float(array.mean()), *map(float, found.confidence_interval))
 
 
-def compare(first: Mapping[Any, float], second: Mapping[Any, float], *, paired: bool = False) -> Compared:
+def compare(
+    first: Mapping[Any, float], second: Mapping[Any, float] | None = None, *, paired: bool = False
+) -> Compared:
     """Compare two things over seeds: is `first` larger than `second`?
 
     Args:
-        first, second: A value for each seed; logarithms where a ratio is meant.
+        first, second: A value for each seed; logarithms where a ratio is meant. None: is the first larger than zero?
         paired: Both values of a seed are of one network: their difference is taken within it. Else it is Welch's.
 
     Returns:
         Ordering `holds` where the interval lies above 0, `fails` where it lies below, `inconclusive` where it touches
         0, `not measured` where a side has fewer than three seeds or a value that is not a number.
     """
+    if second is None:
+        second, paired = dict.fromkeys(first, 0.0), True
     first, second = dict(first), dict(second)  # a Series as well
     if paired:
         differences = [first[seed] - second[seed] for seed in first if seed in second]
