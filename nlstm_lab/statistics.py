@@ -69,9 +69,7 @@ def bootstrap(values: ArrayLike) -> Interval:
     return Interval(float(array.mean()), *map(float, found.confidence_interval))
 
 
-def compare(
-    first: Mapping[Any, float], second: Mapping[Any, float] | None = None, *, paired: bool = False
-) -> Compared:
+def compare(first: Mapping[Any, float], second: Mapping[Any, float] | None = None, *, paired: bool = False) -> Compared:
     """Compare two things over seeds: is `first` larger than `second`?
 
     Args:

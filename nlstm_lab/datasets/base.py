@@ -136,15 +136,13 @@ class Task(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Ordered:
-    """Which training sequences an epoch reads, and in which order.
+    """In which order an epoch reads the training sequences.
 
     Args:
         batch_order: "shuffled" is a new order in every epoch, "fixed" that of the data in all of them.
-        last_batch: "keep" reads what fills no batch as a smaller one, "drop" leaves it out.
     """
 
     batch_order: Literal["shuffled", "fixed"] = field(default="shuffled", metadata=ADDED)
-    last_batch: Literal["keep", "drop"] = field(default="keep", metadata=ADDED)
 
     def __post_init__(self) -> None:
         check(self)
@@ -153,8 +151,8 @@ class Ordered:
 class ColdTask:
     """A `Task` of separate sequences, each read from a cold state, `batch_size` of them side by side.
 
-    `rows` are the numbers of each split's sequences among all of them, or within it. UsageError: the last partial batch
-    is dropped, and there is no other.
+    `rows` are the numbers of each split's sequences among all of them, or within it; `drop_last` leaves out what fills
+    no batch of an epoch.
     """
 
     metric: Metric
@@ -164,12 +162,16 @@ class ColdTask:
     evaluations: tuple[Evaluation, ...] = ("blocks",)
     evaluation_batch = 128  # sequences side by side; each starts cold, so their number changes no result
 
-    def __init__(self, rows: Mapping[Split, np.ndarray], batch_size: int, how: Ordered) -> None:
-        self.rows, self.batch_size, self.batch_order = rows, batch_size, how.batch_order
+    def __init__(
+        self,
+        rows: Mapping[Split, np.ndarray],
+        batch_size: int,
+        batch_order: Literal["shuffled", "fixed"] = "shuffled",
+        drop_last: bool = False,
+    ) -> None:
+        self.rows, self.batch_size, self.batch_order = rows, batch_size, batch_order
         whole, rest = divmod(len(rows["train"]), batch_size)
-        self.updates_per_epoch = whole + (rest > 0 and how.last_batch == "keep")
-        if self.updates_per_epoch == 0:
-            raise UsageError(f'{rest} sequences fill no batch of {batch_size}: lower batch_size, or last_batch="keep"')
+        self.updates_per_epoch = whole + (rest > 0 and not drop_last)
 
     @cached_property
     def log_frequencies(self) -> Tensor:

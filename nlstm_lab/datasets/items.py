@@ -54,7 +54,7 @@ class PoetryTask(ColdTask):
         self.vocabulary = Vocabulary(tuple(sorted(set("".join(poems)))))
         self.poems = self.vocabulary.encode("".join(poems)).view(len(poems), -1)  # [poems, 20] int64
         rows = base.in_splits(np.arange(len(poems)), np.cumsum([len(text) for text in texts]))
-        super().__init__(rows, config.batch_size, config)
+        super().__init__(rows, config.batch_size, config.batch_order)
         self.config, self.fingerprint = config, sha256(b"".join(files)).hexdigest()
         self.input = self.output = Symbols(len(self.vocabulary))
 
@@ -97,7 +97,7 @@ class GlimpseTask(ColdTask):
         trained = len(_idx(files[1]))
         # the last 10,000 of the 60,000 training images are for validation
         rows = base.in_splits(np.arange(len(self.labels)), (trained - trained // 6, trained))
-        super().__init__(rows, config.batch_size, config)
+        super().__init__(rows, config.batch_size, config.batch_order)
         self.config, self.fingerprint = config, sha256(b"".join(files)).hexdigest()
         self.input, self.output = Vectors(PIXELS), Symbols(CLASSES)
 
@@ -164,7 +164,7 @@ class HandwritingTask(ColdTask):
         long = np.flatnonzero(self.sizes >= max(config.minimum, 2))
         order = np.random.default_rng(config.seed).permutation(long)
         rows = base.split_90_5_5(order, f"{len(long)} lines have {config.minimum} points or more")
-        super().__init__(rows, config.batch_size, Ordered())
+        super().__init__(rows, config.batch_size)
         # of x and y over the offsets within the training lines, in the tablet's units
         offsets = np.diff(self.points, axis=0, prepend=self.points[:1]).astype(np.float64)
         counts = np.repeat(np.isin(np.arange(len(self.sizes)), self.rows["train"]), self.sizes)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from string import ascii_lowercase
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -32,12 +33,12 @@ class CharacterModelling(Ordered, TextSource):
 
     def __post_init__(self) -> None:
         TextSource.__post_init__(self)
-        if self.evaluation == "streams" and (self.batch_order, self.last_batch) != ("shuffled", "keep"):
-            raise UsageError('batch_order and last_batch are for blocks: leave them, or choose evaluation="blocks"')
+        if self.evaluation == "streams" and self.batch_order != "shuffled":
+            raise UsageError('batch_order is for blocks: leave it, or choose evaluation="blocks"')
 
     def load(self) -> "TextTask":
         """Make the task. MissingData: the corpus is not on this machine. UsageError: it is too short."""
-        return TextTask(open_corpus(self), self.length, self.batch_size, self.evaluation, self)
+        return TextTask(open_corpus(self), self)
 
 
 class TextTask(ColdTask):
@@ -46,7 +47,8 @@ class TextTask(ColdTask):
     metric = "bpc"
     boundaries: dict[Split, np.ndarray]  # of a known language what begins at each symbol: WITHIN, WORD or PHRASE
 
-    def __init__(self, corpus: Corpus, length: int, batch_size: int, evaluation: Evaluation, how: Ordered) -> None:
+    def __init__(self, corpus: Corpus, config: "CharacterModelling | NestedLanguage") -> None:
+        length, batch_size, evaluation = config.length, config.batch_size, config.evaluation
         for split, codes in corpus.splits.items():
             if not 2 <= length <= len(codes):
                 raise UsageError(
@@ -54,7 +56,7 @@ class TextTask(ColdTask):
                     f"{length}: choose another length, other shares, or a longer text"
                 )
         rows = {split: np.arange(len(codes) // length) for split, codes in corpus.splits.items()}
-        super().__init__(rows, batch_size, how)
+        super().__init__(rows, batch_size, config.batch_order)
         self.corpus, self.length, self.evaluation, self.fingerprint = corpus, length, evaluation, corpus.fingerprint
         # epochs are chosen by the first: the way in which the network is trained to read
         self.evaluations = ("blocks", "streams") if evaluation == "blocks" else ("streams", "blocks")
@@ -125,6 +127,7 @@ class NestedLanguage:
     batch_size: int = 32
     evaluation: Evaluation = "blocks"
     seed: int = 0
+    batch_order: ClassVar[Literal["shuffled"]] = "shuffled"
 
     def __post_init__(self) -> None:
         check(self)
@@ -140,7 +143,7 @@ class NestedLanguage:
         ends = (self.size * 90 // 100, self.size * 95 // 100, self.size)
         vocabulary, fingerprint = Vocabulary(tuple(ascii_lowercase)), sha256(codes.tobytes()).hexdigest()
         corpus = Corpus("nested language", codes, ends, vocabulary, fingerprint)
-        task = TextTask(corpus, self.length, self.batch_size, self.evaluation, Ordered())
+        task = TextTask(corpus, self)
         task.boundaries = in_splits(begins, ends)
         return task
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from nlstm_lab.datasets.base import Batch, ColdTask, Ordered, Split, Symbols, Vocabulary, split_90_5_5
+from nlstm_lab.datasets.base import Batch, ColdTask, Split, Symbols, Vocabulary, split_90_5_5
 from nlstm_lab.datasets.corpora import NAMES, Corpus, Normalization, TextSource, open_corpus
 from nlstm_lab.datasets.files import Parsed, cached
 from nlstm_lab.errors import UsageError
@@ -90,7 +90,7 @@ class PackedTask(ColdTask):
         order = np.random.RandomState(SEED).permutation(len(self.firsts))
         rows = split_90_5_5(order, f"{corpus.name} fills {len(order)} sequences of {config.length} characters")
         whole = len(rows["train"]) >= config.batch_size  # the article counts whole batches only
-        super().__init__(rows, config.batch_size, Ordered(last_batch="drop" if whole else "keep"))
+        super().__init__(rows, config.batch_size, drop_last=whole)
         self.config, self.fingerprint = config, corpus.fingerprint
         self.vocabulary = Vocabulary((*config.special, *ALPHABET))
         self.input, self.output = Symbols(len(self.vocabulary), padded=True), Symbols(len(self.vocabulary))

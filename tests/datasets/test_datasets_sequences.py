@@ -52,12 +52,6 @@ def test_an_image_is_twenty_glimpses_in_the_papers_order(publish):
             assert torch.equal(batch.inputs[5 * quadrant + k], patch.reshape(5, 49))
 
 
-def test_a_batch_that_is_never_full_is_not_dropped(publish):
-    publish("mnist", digits())
-    with pytest.raises(UsageError, match=r"10.*11.*batch_size.*last_batch"):
-        MNISTGlimpses(batch_size=11, last_batch="drop").load()
-
-
 def test_the_other_reading_is_four_phases_and_the_reduced_quadrant():
     images = torch.rand(3, 28, 28, generator=torch.Generator().manual_seed(0))
     looks = glimpses(images, "phases")
@@ -206,7 +200,7 @@ def test_the_start_may_be_a_zero_vector(publish):
     assert zero.input == task.input
 
 
-def test_poems_in_fixed_order_are_the_files_and_of_shuffled_ones_others_are_dropped_each_time(publish):
+def test_poems_in_fixed_order_are_the_files_and_shuffled_ones_come_in_another(publish):
     poems = [FIRST[k:] + FIRST[:k] for k in range(7)]
     publish("poetry", ["\r\n".join(map(poem, poems)).encode(), *quatrains()[1:]])
 
@@ -218,10 +212,8 @@ def test_poems_in_fixed_order_are_the_files_and_of_shuffled_ones_others_are_drop
         return [[[task.vocabulary.decode(row) for row in batch] for batch in batches] for batches in whole]
 
     assert read(batch_order="fixed") == [[poems[:3], poems[3:6], poems[6:]]] * 3
-    assert read(batch_order="fixed", last_batch="drop") == [[poems[:3], poems[3:6]]] * 3
-    shuffled, cut = ([list(chain(*batches)) for batches in read(last_batch=last)] for last in ("keep", "drop"))
+    shuffled = [list(chain(*batches)) for batches in read()]
     assert all(sorted(epoch) == sorted(poems) and epoch != poems for epoch in shuffled)
-    assert cut == [epoch[:6] for epoch in shuffled]
     assert len({epoch[6] for epoch in shuffled}) > 1
 
 
