@@ -58,7 +58,7 @@ def test_every_benchmark_runs_and_leaves_a_record_that_is_found(tmp_path, monkey
     frame = runs.benchmark("hmlstm-here")
     assert frame["variant"].tolist() == [hmlstm.LOOP, "fast", hmlstm.LOOP]
     assert (frame.loc[frame["variant"] == hmlstm.LOOP, ["times_loop", "memory_vs_loop"]] == 1).all(axis=None)
-    known = runs.outlook("mnist_lstm*", "paper", [99]).set_index("experiment")["here"]
+    known = runs.outlook("mnist_lstm*", [99]).set_index("experiment")["here"]
     assert known[["mnist_lstm1", "mnist_lstm2"]].isna().tolist() == [False, True]
     assert 0 < known["mnist_lstm1"] < 100
     assert "naive loop" in capsys.readouterr().out

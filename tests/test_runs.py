@@ -313,14 +313,13 @@ def test_large_seeds_and_those_of_numpy_are_trained(seed, runs_folder):
 
 
 def test_what_is_not_run_is_listed_with_its_command():
-    outcome = runs.outlook("ptb_char_nlstm*", "small", seeds=(0, 98, 99)).set_index("experiment")
+    outcome = runs.outlook("ptb_char_nlstm*", seeds=(0, 98, 99)).set_index("experiment")
     assert list(outcome.index) == ["ptb_char_nlstm", "ptb_char_nlstm_logfreq"]
     assert list(outcome["seeds"]) == ["98,99", "98,99"]
-    assert outcome["command"].iloc[0] == "nlstm-lab sweep ptb_char_nlstm --scale small --seeds 98,99"
+    assert outcome["command"].iloc[0] == "nlstm-lab sweep ptb_char_nlstm --scale paper --seeds 98,99"
     assert outcome["one thread"].gt(1).all()
-    assert runs.outlook("ptb_char_nlstm", "small", seeds=(0,)).empty
-    assert len(runs.outlook("ptb_char_nlstm", "smoke", seeds=(0,))) == 1  # recorded at another scale
-    assert runs.outlook("autocomplete_nlstm_two_passes", "small", seeds=(0,)).empty  # has no such scale
+    assert runs.outlook("ptb_char_nlstm", seeds=(0,)).empty
+    assert len(runs.outlook("ptb_char_nlstm", seeds=(1,))) == 1  # recorded at another scale
 
 
 def test_a_name_with_brackets_is_found_by_itself(runs_folder):

@@ -181,17 +181,17 @@ def dead_shares(history: pd.DataFrame, updates: Iterable[int] = ()) -> pd.DataFr
     return pd.DataFrame(dead).reset_index()
 
 
-def outlook(pattern: str, scale: str, seeds: Sequence[int]) -> pd.DataFrame:
-    """List what lacks runs: a row an experiment, with the `seeds` that lack, and the `command` that trains them.
+def outlook(pattern: str, seeds: Sequence[int]) -> pd.DataFrame:
+    """List what lacks runs at paper scale: a row an experiment, with the `seeds` that lack, and the training `command`.
 
-    A column for each machine on which `benchmarks/trainings.py` measured it has the hours of one run at paper scale.
+    A column for each machine on which `benchmarks/trainings.py` measured it has the hours of one run.
     """
-    done = {(run.experiment.name, run.seed) for run in recorded(pattern, scale)}
+    done = {(run.experiment.name, run.seed) for run in recorded(pattern, "paper")}
     rows = []
     for name in experiments.names(pattern):
         missing = ",".join(str(seed) for seed in seeds if (name, seed) not in done)
-        if scale in experiments.scales(name) and missing:
-            rows.append((name, missing, f"nlstm-lab sweep {name} --scale {scale} --seeds {missing}"))
+        if "paper" in experiments.scales(name) and missing:
+            rows.append((name, missing, f"nlstm-lab sweep {name} --scale paper --seeds {missing}"))
     frame = pd.DataFrame(rows, columns=["experiment", "seeds", "command"])
     for path in sorted(paths.bench().glob("trainings-*.csv")):
         hours = pd.read_csv(path, index_col="experiment")["hours"]
