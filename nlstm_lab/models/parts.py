@@ -213,13 +213,6 @@ class MixtureDensity(nn.Module):
         return F.binary_cross_entropy_with_logits(pen, points[..., 2], reduction="none") - offset
 
     @torch.no_grad()
-    def at_floor(self, raw: Tensor) -> Tensor:
-        """Return the share [...] of each prediction's weight whose deviation, in x or y, is the smallest allowed."""
-        log_weights, _, sigma, _, _ = self.split(raw)
-        lowest = (sigma <= self.SIGMA_RANGE[0] * (1 + 1e-6)).any(-1)
-        return (log_weights.exp() * lowest).sum(-1)
-
-    @torch.no_grad()
     def sample(self, raw: Tensor, generator: torch.Generator, temperature: float = 1.0) -> Tensor:
         """Draw points by a `generator`; a `temperature` below 1 narrows components and their choice."""
         log_weights, means, sigma, rho, pen = self.split(raw)

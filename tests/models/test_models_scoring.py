@@ -60,19 +60,6 @@ def test_no_point_is_infinitely_likely_nor_its_gradient_infinite():
         assert raw.grad.isfinite().all()
 
 
-def test_what_lies_at_the_floor_of_the_deviations_is_reported():
-    """Two components of weights 1/4 and 3/4, the second with one deviation far below the smallest allowed."""
-    density = MixtureDensity(components=2)
-    low = np.log(density.SIGMA_RANGE[0])
-    raw = torch.zeros(1, density.size)
-    raw[0, :2] = torch.tensor([0.25, 0.75]).log()
-    assert density.at_floor(raw).item() == 0
-    raw[0, 9] = low - 5  # after two weights and four means: the second component's deviation in y
-    assert density.at_floor(raw).item() == pytest.approx(0.75)
-    raw[0, 9] = low + 0.01
-    assert density.at_floor(raw).item() == 0
-
-
 def test_samples_follow_the_density():
     """Means and correlation of many samples are those of a single component."""
     density = MixtureDensity(components=1)
