@@ -1,7 +1,7 @@
 """What is lost when a memory is ablated at a moment, and how far back a network looks.
 
-A memory is named as in a trace, a hidden state `h` or `layer 2 h`; several names are ablated together. Losses and
-divergences are in nats a prediction; distance 0 is the first prediction after the moment.
+A memory is named as in a trace, a hidden state `h` or `layer 2 h`. Losses and divergences are in nats a prediction;
+distance 0 is the first prediction after the moment.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ ROWS = 64  # texts that are continued side by side
 def intervene(
     model: Network,
     text: Text,
-    memory: str | Sequence[str],
+    memory: str,
     *,
     moments: Sequence[int],
     distance: int = 100,
@@ -69,14 +69,11 @@ def intervene(
     >>> dict(found.kl.sizes), bool(found.kl.max() > 0.01)
     ({'moment': 2, 'distance': 20}, True)
     """
-    several = [memory] if isinstance(memory, str) else [*memory]
-    if not several:
-        raise UsageError("which memory is ablated? name at least one")
-    (effects,) = _effects(model, text, several, moments, distance, other)
+    (effects,) = _effects(model, text, memory, moments, distance, other)
     arrays = ((("moment", "distance"), each.T) for each in effects)
     data = dict(zip(("loss", "loss_ablated", "kl"), arrays, strict=True))
     coords = {"moment": list(moments), "distance": np.arange(distance)}
-    return xr.Dataset(data, coords, {"model": model.name, "memory": ", ".join(several)})
+    return xr.Dataset(data, coords, {"model": model.name, "memory": memory})
 
 
 def unit_ablations(
@@ -105,7 +102,7 @@ def unit_ablations(
     >>> effect = lab.probes.unit_ablations(model, text, "inner", moments=[300, 500], distance=5)
     >>> unit = effect.sort_values("kl").unit.iloc[-1]  # the one that the predictions depend on most
     """
-    pieces = _effects(model, text, [memory], moments, distance, other, each=True)
+    pieces = _effects(model, text, memory, moments, distance, other, each=True)
     kl = np.mean([kl.mean(0) for _, _, kl in pieces], 0)
     more = np.mean([(after - before).mean(0) for before, after, _ in pieces], 0)
     return pd.DataFrame({"memory": memory, "unit": np.arange(len(kl)), "kl": kl, "loss_increase": more})
@@ -118,7 +115,7 @@ def refuse_sampling(model: Network) -> None:
 
 
 def _effects(
-    model: Network, text: Text, memories: Any, moments: Any, distance: int, other: Text | None, each: bool = False
+    model: Network, text: Text, memory: str, moments: Any, distance: int, other: Text | None, each: bool = False
 ) -> list[tuple[np.ndarray, ...]]:
     """Loss intact, loss ablated and divergence [distance, rows] of moments side by side; or, moment by moment, of the
     ablations of `each` unit alone."""
@@ -140,9 +137,8 @@ def _effects(
             alone = 1 if each else len(batch)  # the intact reading is one for all units
             intact = predictions(model, x[:, :alone], rows(states, batch[:alone])).expand(-1, len(batch), -1)
             state, donor = rows(states, batch), rows(donors, batch)
-            for name in memories:
-                edit = zero if other is None else put(component(model.recurrent, donor, name))
-                state = changed(model.recurrent, state, name, partial(masked, mask, edit))
+            edit = zero if other is None else put(component(model.recurrent, donor, memory))
+            state = changed(model.recurrent, state, memory, partial(masked, mask, edit))
             found.append(effect(intact, predictions(model, x, state), targets))
     return found
 

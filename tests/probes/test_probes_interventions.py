@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional as F
 
 from nlstm_lab import probes
-from nlstm_lab.cells import LSTM, NestedLSTM
+from nlstm_lab.cells import GRU, LSTM, NestedLSTM
 from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Interface, ModelConfig, build
@@ -58,11 +58,11 @@ def test_an_effect_fades_with_the_distance_and_zero_at_once_is_what_the_step_say
 
 def test_swapping_a_memory_with_itself_changes_nothing_and_with_another_text_does(driven, text):
     model = driven()
-    same = intervene(model, text, ["outer", "inner", "h"], moments=MOMENTS, distance=5, other=text)
-    assert np.abs(same.kl).max() < 1e-6
-    # all of the state from another text: the network goes on as if it had read that one
-    other = text[::-1]
-    measured = intervene(model, text, ["outer", "inner", "h"], moments=[60], distance=5, other=other)
+    for memory in ("outer", "inner", "h"):
+        assert np.abs(intervene(model, text, memory, moments=MOMENTS, distance=5, other=text).kl).max() < 1e-6
+    # the state, h alone, from another text: the network goes on as if it had read that one
+    model, other = driven(GRU), text[::-1]
+    measured = intervene(model, text, "h", moments=[60], distance=5, other=other)
     codes, before = model.vocabulary.encode(text), model.vocabulary.encode(other)[:60]
     with torch.no_grad():
         logits, _ = model(torch.cat([before, codes[60:65]])[:, None])
@@ -110,7 +110,7 @@ def test_layers_of_a_stack_have_their_own_memories(driven, text):
     np.testing.assert_allclose(
         component(model.recurrent, state, "layer 2 h"), trace.h[[m - 1 for m in MOMENTS], 1], atol=1e-3
     )
-    assert intervene(model, text, ["layer 2 inner", "layer 2 h"], moments=MOMENTS).kl.max() > 0
+    assert intervene(model, text, "layer 2 inner", moments=MOMENTS).kl.max() > 0
 
 
 ALPHABET = Vocabulary(tuple(" abcdefghij"))
@@ -128,17 +128,16 @@ def test_a_swap_that_changes_nothing_costs_nothing_in_any_unit(unit, flags, text
     model = build(config, ends, seed=0)
     for parameter in model.parameters():
         parameter.data *= 3
-    part_of_state = [*names(model.recurrent), *hidden_names(2)]
     if "sample" in flags.values():
         refusal = "`boundary`"
         with pytest.raises(UsageError, match=refusal):
-            intervene(model, text, part_of_state, moments=MOMENTS, distance=5, other=text)
+            intervene(model, text, "layer 1", moments=MOMENTS, distance=5, other=text)
         with pytest.raises(UsageError, match=refusal):
             unit_ablations(model, text, "layer 1", moments=MOMENTS, distance=5)
         for cell in model.recurrent.cells:
             cell.boundary = "step"
-    measured = intervene(model, text, part_of_state, moments=MOMENTS, distance=5, other=text)
-    assert measured.kl.max() == 0
+    for memory in (*names(model.recurrent), *hidden_names(2)):
+        assert intervene(model, text, memory, moments=MOMENTS, distance=5, other=text).kl.max() == 0
 
 
 def test_the_horizon_is_the_loss_from_so_much_context(network, text, monkeypatch):

@@ -118,7 +118,6 @@ REFUSED = [
     (patch, {"over": None}, "over"),
     *((patch, {"pairs": ("abc", "dbc"), "metric": m}, r"metric.*\[n\]") for m in ("x", torch.sum, lambda x: x.numpy())),
     (ablated, {"memory": "middle"}, "memory .*'outer', 'inner', 'h', not 'middle'"),
-    (ablated, {"memory": []}, "memory"),
     (ablated, {"moments": [0]}, "1 to 389"),
     *((ablated, {"moments": none}, "moments must be a list") for none in ([], 5)),
     (ablated, {"moments": [395]}, "389.*395"),
