@@ -218,7 +218,7 @@ def _line(data: bytes, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Lines:
-    """`count` lines of handwriting of a split (of at least 300 points, as `Handwriting` draws it), from `start` on.
+    """`count` lines of handwriting of a split (of at least 300 points, as `Handwriting` draws it), from its first on.
 
     >>> str(Lines("valid", 20))
     'iamondb valid 0:20'
@@ -226,18 +226,17 @@ class Lines:
 
     split: Split
     count: int
-    start: int = 0
 
     def __post_init__(self) -> None:
-        check(self, zero=("start",))
+        check(self)
 
     def __str__(self) -> str:
-        return f"iamondb {self.split} {self.start}:{self.start + self.count}"
+        return f"iamondb {self.split} 0:{self.count}"
 
     def read(self) -> list[Tensor]:
         """The points [T, 3] of each line. MissingData: IAM-OnDB is not here. UsageError: there are fewer lines."""
         task = Handwriting().load()
-        rows = task.rows[self.split][self.start : self.start + self.count]
+        rows = task.rows[self.split][: self.count]
         if len(rows) < self.count:
             raise UsageError(f"there are no lines {self}")
         alone = map(task.batch, np.split(rows, self.count))

@@ -98,7 +98,7 @@ def written(model: Network, lines: Lines) -> xr.Dataset:
         lines: The line.
     """
     if lines.count != 1:
-        raise UsageError(f"one line is read at a time, lab.datasets.Lines(split, 1, start), not {lines.count}")
+        raise UsageError(f"one line is read at a time, lab.datasets.Lines(split, 1), not {lines.count}")
 
     def measure() -> pd.DataFrame:
         (points,) = lines.read()
