@@ -186,8 +186,7 @@ def handwriting_segments(written: xr.Dataset, layer: int = 2, width: float = PAG
     if layer not in written["layer"].values[:-1]:
         raise UsageError(f"layer {layer} has no detector; layers 1 to {written.sizes['layer'] - 1} have one")
     lifted = written["lifted"].values > 0
-    threshold = written.attrs["threshold"]
-    z = written["z"].sel(layer=layer).values > (0.5 if threshold is None else threshold)
+    z = written["z"].sel(layer=layer).values > written.attrs["threshold"]
     points = np.stack([written["x"], written["y"]], 1).astype(float)
     by_pen, by_z = (1 + int(ends[:-1].sum()) for ends in (lifted, z))  # at the last point nothing begins
     titles = (f"segments by the lifted pen: {by_pen}", f"segments by $z^{layer}$: {by_z}, of {len(z)} points")

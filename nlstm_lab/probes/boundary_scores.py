@@ -85,8 +85,7 @@ def known_truths(text: Excerpt) -> dict[str, Flags]:
 
 def fires(data: xr.Dataset, layer: int) -> Flags:
     """Where z of a layer (1, 2, ...) says that a segment ends; soft boundaries beyond the threshold do."""
-    threshold = data.attrs["threshold"]
-    return np.asarray(data["z"].sel(layer=layer).values > (0.5 if threshold is None else threshold))
+    return np.asarray(data["z"].sel(layer=layer).values > data.attrs["threshold"])
 
 
 def _detecting(readings: Readings) -> list[int]:  # all layers but the top one

@@ -57,7 +57,7 @@ def boundaries(
     """
     if isinstance(text, Excerpt) and threshold is None:  # known by its place: the record holds its symbols
         table = ensure("boundaries", lambda: rows_of(boundaries(model, text.read())), weights=model, text=str(text))
-        return from_rows(table, described(model, None))
+        return from_rows(table, model)
     return together(model, [read(text)], threshold, watch)[0]
 
 
@@ -120,7 +120,7 @@ def _read(model: Network, x: Tensor, state: Any) -> tuple[Tensor, Any, dict[str,
 
 def described(model: Network, threshold: float | None) -> dict[str, Any]:
     """The attributes of such a dataset: model, boundary ("step", "sample", "soft" or "given"),
-    threshold and slope (None where given); UsageError as `boundaries` raises it."""
+    threshold and slope (0.5 and None where given); UsageError as `boundaries` raises it."""
     check_network(model)
     unit, named = model.recurrent, called(model)
     threshold = None if threshold is None else above_zero(threshold, "the threshold of z", 1)
@@ -130,7 +130,7 @@ def described(model: Network, threshold: float | None) -> dict[str, Any]:
     if isinstance(unit, HierarchicalRNN):
         if threshold is not None:
             raise UsageError(f"{named} has no detectors, its boundaries are given: it takes no threshold")
-        return attributes | {"boundary": "given", "threshold": None, "slope": None}
+        return attributes | {"boundary": "given", "threshold": 0.5, "slope": None}
     cell: Any = unit.cells[0]
     decided = {"boundary": cell.boundary, "threshold": cell.threshold}
     decided = decided if threshold is None else {"boundary": "step", "threshold": threshold}
@@ -210,10 +210,10 @@ def rows_of(data: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def from_rows(table: pd.DataFrame, attributes: dict[str, Any]) -> xr.Dataset:
-    """The dataset again, from its rows and its attributes (`described`)."""
+def from_rows(table: pd.DataFrame, model: Network) -> xr.Dataset:
+    """The dataset again, from its rows and the network that was read with."""
     layers = sum(str(name).startswith("norm_") for name in table)
     arrays = {name: np.stack([table[f"{name}_{k + 1}"] for k in range(layers)], 1) for name in LAYERWISE}
     arrays = {name: x.astype(np.int8 if name == "operation" else np.float32) for name, x in arrays.items()}
     symbols = list(table["symbol"]) if "symbol" in table else None
-    return _dataset(arrays, table["surprise"], symbols, attributes)
+    return _dataset(arrays, table["surprise"], symbols, described(model, None))

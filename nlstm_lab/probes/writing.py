@@ -14,7 +14,7 @@ from nlstm_lab.models.network import Network, check_network
 from nlstm_lab.probes.edits import Edits, Plan
 from nlstm_lab.probes.reading import called, encode, reading, string, vocabulary_of
 from nlstm_lab.probes.records import ensure
-from nlstm_lab.probes.segmentation import boundaries, described, from_rows, rows_of
+from nlstm_lab.probes.segmentation import boundaries, from_rows, rows_of
 from nlstm_lab.settings import above_zero, check_seed, counted
 
 NO_SYMBOLS = (PADDING, UNKNOWN)
@@ -105,7 +105,7 @@ def written(model: Network, lines: Lines) -> xr.Dataset:
         return rows_of(boundaries(model, points)).assign(**pen(points))
 
     table = ensure("written", measure, weights=model, text=str(lines))
-    read = from_rows(table, described(model, None))
+    read = from_rows(table, model)
     return read.assign({name: ("time", table[name]) for name in ("x", "y", "lifted")})
 
 

@@ -207,7 +207,7 @@ def boundaries():
     operation = rng.integers(0, 3, shape).astype(np.int8)
     data = {"z": rng.random(shape), "operation": operation, "norm": 3 * rng.random(shape)}
     coords = {"time": np.arange(len(TEXT)), "layer": [1, 2, 3], "symbol": ("time", list(TEXT))}
-    return xr.Dataset({k: (dims, v) for k, v in data.items()}, coords, {"boundary": "soft", "threshold": None})
+    return xr.Dataset({k: (dims, v) for k, v in data.items()}, coords, {"boundary": "soft", "threshold": 0.5})
 
 
 def connectivity():

@@ -22,7 +22,7 @@ from nlstm_lab.models import MixtureDensity, Network
 from nlstm_lab.probes import boundary_scores
 from nlstm_lab.probes.boundary_scores import judged, text_truths
 from nlstm_lab.probes.records import digest
-from nlstm_lab.probes.segmentation import OPERATIONS, described, from_rows, plain, rows_of, updates
+from nlstm_lab.probes.segmentation import OPERATIONS, from_rows, plain, rows_of, updates
 
 COPY, UPDATE, FLUSH = (OPERATIONS.index(name) for name in ("COPY", "UPDATE", "FLUSH"))
 
@@ -134,7 +134,7 @@ def test_a_browser_and_a_record_get_the_same(hierarchical, text):
     np.testing.assert_allclose(result["layers"][2]["norm"], found.norm[:, 2], atol=1e-4)
     assert [OPERATIONS[code] for code in found.operation.values[:, 1]] == result["layers"][1]["operation"]
     assert "".join(result["symbols"]) == text
-    assert from_rows(rows_of(found), described(model, None)).identical(found)
+    assert from_rows(rows_of(found), model).identical(found)
 
 
 def test_a_record_is_read_without_the_weights():
