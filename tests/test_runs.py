@@ -13,6 +13,7 @@ import torch
 from nlstm_lab import experiments, paths, probes, runs, sweep, training
 from nlstm_lab.errors import MissingRun, StaleRun, UsageError
 from nlstm_lab.runs import attempt, records
+from nlstm_lab.runs.run import resolve
 
 NAME = "ptb_char_lstm1"
 # of blocks, streams, given boundaries, words
@@ -129,11 +130,11 @@ def test_without_a_scale_the_largest_that_is_recorded_is_meant(runs_folder):
     for scale in ("smoke", "small"):
         (runs_folder / NAME / f"{scale}-seed0").mkdir(parents=True)
         (runs_folder / NAME / f"{scale}-seed0" / "result.json").write_text("{}")
-    assert runs.resolve(NAME, None).scale == "small"
-    assert runs.resolve(NAME, None, 0).scale == "small"
+    assert resolve(NAME, None).scale == "small"
+    assert resolve(NAME, None, 0).scale == "small"
     (runs_folder / NAME / "smoke-seed1").mkdir()
     (runs_folder / NAME / "smoke-seed1" / "result.json").write_text("{}")
-    assert runs.resolve(NAME, None, 1).scale == "smoke"  # the only one of that seed
+    assert resolve(NAME, None, 1).scale == "smoke"  # the only one of that seed
 
 
 def test_a_run_that_nobody_recorded_names_the_command(runs_folder):

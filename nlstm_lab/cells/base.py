@@ -129,8 +129,8 @@ class Cell(Module, ABC):
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__()
-        self.input_size = positive("input_size", input_size)
-        self.hidden_size = positive("hidden_size", hidden_size)
+        self.input_size = positive(input_size, "input_size")
+        self.hidden_size = positive(hidden_size, "hidden_size")
         self.register_parameter("initial", None)
 
     def reset_parameters(self) -> None:
@@ -268,7 +268,7 @@ class GatedCell(Cell):
         self.takes_input, self.gates = takes_input, gates or self.gates
         self.initialization, self.gate_bias = scheme(initialization), dict(gate_bias or {})
         for gate, value in self.gate_bias.items():
-            finite("forget_bias" if gate == "f" else "gate_bias", value)
+            finite(value, "forget_bias" if gate == "f" else "gate_bias")
         new: Any = {"device": device, "dtype": dtype}
         rows = len(self.gates) * hidden_size + further_rows
         self.weight_ih = nn.Parameter(torch.empty(rows, input_size, **new))

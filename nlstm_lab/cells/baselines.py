@@ -197,10 +197,10 @@ class ClockworkRNNCell(GatedCell):
         **options: Any,
     ) -> None:
         for period in periods:
-            positive("every one of periods", period)
+            positive(period, "every one of periods")
         if not periods or any(fast >= slow for fast, slow in itertools.pairwise(periods)):
             raise ValueError(f"periods must grow from module to module, not {periods}")
-        if positive("hidden_size", hidden_size) % len(periods):
+        if positive(hidden_size, "hidden_size") % len(periods):
             raise ValueError(f"hidden_size must divide into {len(periods)} equal modules, not {hidden_size}")
         super().__init__(input_size, hidden_size, bias, **options)
         self.width, like = hidden_size // len(periods), self.like

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 
-def positive(name: str, value: Any) -> int:
+def positive(value: Any, name: str) -> int:
     whole = isinstance(value, int) and not isinstance(value, bool)
     if not whole or value < 1:
         kind = ValueError if whole else TypeError
@@ -15,7 +15,7 @@ def positive(name: str, value: Any) -> int:
     return value  # type: ignore[no-any-return]
 
 
-def finite(name: str, value: Any) -> float:
+def finite(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{name} must be a finite number, not {value!r}")
     return value

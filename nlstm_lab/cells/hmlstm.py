@@ -136,11 +136,11 @@ class HMLSTMCell(MultiscaleCell):
             raise ValueError('selection must be "arithmetic" with soft boundaries, which choose no one operation')
         if normalize_boundary and not (layer_norm and detect_from == "preactivation"):
             raise ValueError("normalize_boundary needs layer_norm and a detector in the pre-activation")
-        if not 0 <= finite("threshold", threshold) < 1:
+        if not 0 <= finite(threshold, "threshold") < 1:
             raise ValueError(f"threshold must be from 0 to below 1, not {threshold!r}")
-        if gradient_limit is not None and not finite("gradient_limit", gradient_limit) > 0:
+        if gradient_limit is not None and not finite(gradient_limit, "gradient_limit") > 0:
             raise ValueError(f"gradient_limit must be positive, or None for none, not {gradient_limit!r}")
-        if not finite("detector_scale", detector_scale) > 0:
+        if not finite(detector_scale, "detector_scale") > 0:
             raise ValueError(f"detector_scale must be positive, not {detector_scale!r}")
         slice_rows = int(detect_from == "preactivation" and not top)
         options |= {"gate_bias": {"f": forget_bias}, "top": top, "top_down": top_down}
@@ -302,7 +302,7 @@ class HMLSTM(Multiscale):
 
     @slope.setter
     def slope(self, a: float) -> None:
-        if not finite("slope", a) > 0:
+        if not finite(a, "slope") > 0:
             raise ValueError(f"slope must be positive, not {a!r}")
         cells: Any = self.cells
         for cell in cells:

@@ -58,12 +58,12 @@ class NestedLSTMCell(GatedCell):
         **options: Any,
     ) -> None:
         super().__init__(input_size, hidden_size, bias, gate_bias={"f": forget_bias}, **options)
-        positive("depth", depth)
-        finite("inner_forget_bias", inner_forget_bias)
-        finite("inner_input_bias", inner_input_bias)
+        positive(depth, "depth")
+        finite(inner_forget_bias, "inner_forget_bias")
+        finite(inner_input_bias, "inner_input_bias")
         choice(inner_cell, "inner_cell", InnerCell)
         self.candidate, self.inner_chrono = choice(candidate, "candidate", Candidate), inner_chrono
-        if inner_chrono is not None and positive("inner_chrono", inner_chrono) < 3:
+        if inner_chrono is not None and positive(inner_chrono, "inner_chrono") < 3:
             raise ValueError(f"inner_chrono must be at least 3 steps, not {inner_chrono}")
         biased, guarded = inner_chrono is not None or bool(inner_input_bias), inner_cell != "lstm"
         if (biased and guarded) or ((biased or guarded) and (memory is not None or depth != 2)):

@@ -58,8 +58,8 @@ class Recurrent(Module):
         **options: Any,
     ) -> None:
         super().__init__()
-        positive("num_layers", num_layers)
-        positive("hidden_size", hidden_size)
+        positive(num_layers, "num_layers")
+        positive(hidden_size, "hidden_size")
         if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout <= 1:
             raise ValueError(f"dropout must be a probability between 0 and 1, not {dropout!r}")
         if dropout and num_layers == 1:

@@ -19,8 +19,8 @@ What these arguments mean wherever they are taken:
 """
 
 from nlstm_lab.runs.attempt import PartialRun, ensure, unfinished
-from nlstm_lab.runs.run import Run, load, resolve
+from nlstm_lab.runs.run import Run, load
 from nlstm_lab.runs.tables import benchmark, dead_shares, describe_runs, failures, histories, outlook, recorded, table
 
 __all__ = ["PartialRun", "Run", "benchmark", "dead_shares", "describe_runs", "ensure", "failures", "histories", "load",
-           "outlook", "recorded", "resolve", "table", "unfinished"]  # fmt: skip
+           "outlook", "recorded", "table", "unfinished"]  # fmt: skip
