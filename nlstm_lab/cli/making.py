@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nlstm_lab.execute import Job
     from nlstm_lab.sweep import Sweep
 
-Scale = Annotated[str, typer.Option(help="smoke (seconds), small (minutes on a laptop) or paper (its own size).")]
+ScaleOption = Annotated[str, typer.Option(help="smoke (seconds), small (minutes on a laptop) or paper (its own size).")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Patience = Annotated[int | None, typer.Option(help="Stop a run this many epochs after its best validation loss.")]
 Precision = Annotated[str, typer.Option(help="Of products in training: fp32, or bf16 where the hardware has it.")]
@@ -25,7 +25,7 @@ Precision = Annotated[str, typer.Option(help="Of products in training: fp32, or 
 def train(
     name: Annotated[str, typer.Argument(help="An experiment, such as ptb_char_nlstm (see `nlstm-lab experiments`).")],
     seed: Annotated[int, typer.Option(help="Of the initial weights and the order of the data.")] = 0,
-    scale: Scale = "small",
+    scale: ScaleOption = "small",
     device: Device = "auto",
     precision: Precision = "fp32",
     corpus: Annotated[str | None, typer.Option(help="A text file or named corpus, for the experiment's.")] = None,
@@ -64,7 +64,7 @@ def train(
 def sweep(
     pattern: tables.Pattern,
     seeds: Annotated[str, typer.Option(help="Such as 0-4 or 0,2,5.")] = "0",
-    scale: Scale = "small",
+    scale: ScaleOption = "small",
     scheduler: Annotated[str | None, typer.Option(help="Address of a dask scheduler; default: a local one.")] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes of the local scheduler; default: one per processor.")

@@ -93,7 +93,7 @@ def cell_activations(
     if per_line < 1:
         raise UsageError(f"{len(memories)} memories side by side need more than {width} inches")
     # as few lines as there can be, the longest of them as short as it can be
-    lines = min((wrap(symbols, shorter) for shorter in range(1, per_line + 1)), key=len)
+    lines = min((broken_lines(symbols, shorter) for shorter in range(1, per_line + 1)), key=len)
     pitch = (panel - PANEL_GAP) / max(stop - start for start, stop in lines)
     titles = {memory: _title(frame, memory, panel) for memory in memories}
     top = TITLE * (1 + max(title.count("\n") for title in titles.values())) + 0.04
@@ -136,7 +136,7 @@ def _title(frame: pd.DataFrame, memory: str, room: float) -> str:
     return f"{label},  {quantity}" if letters * LETTER < room else f"{label},\n{quantity}"
 
 
-def wrap(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]:
+def broken_lines(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]:
     """Break a text into lines (start, stop) of at most `per_line` symbols, after a space where there is one."""
     breaks = [0]
     while len(symbols) - breaks[-1] > per_line:

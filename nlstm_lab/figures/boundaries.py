@@ -32,7 +32,7 @@ KEY, LETTER = 0.15, 0.058  # a line of a key, and a letter of 7 points
 NARROW, WIDE = 0.056, 0.12  # of a character's column
 
 
-class Row(NamedTuple):
+class TextRow(NamedTuple):
     """A row of steps, and where it is drawn: inches from the left between steps, and from above."""
 
     ax: Axes
@@ -129,7 +129,7 @@ def boundary_frame(data: xr.Dataset) -> pd.DataFrame:
 
 def _rows(
     data: xr.Dataset, width: float, left: float, entries: Sequence[Entry], block: float, foot: Sequence[str] = ()
-) -> tuple[Figure, list[Row]]:
+) -> tuple[Figure, list[TextRow]]:
     """A sheet with a key above, the symbols of every row (of a sequence without them every tenth step), and a foot."""
     length, room = data.sizes["time"], width - left - RIGHT
     if min(length, most := int(room / NARROW)) < 1:
@@ -147,7 +147,7 @@ def _rows(
         stop, y = min(start + row, length), top + tall * k
         for step, words in ticks(known, start, stop).items():
             write(ax, left + (step - start + 0.5) * pitch, y + TEXT - 0.035, words, "center", 6.6, family=MONO)
-        rows.append(Row(ax, slice(start, stop), left + pitch * np.arange(stop - start + 1), y + TEXT))
+        rows.append(TextRow(ax, slice(start, stop), left + pitch * np.arange(stop - start + 1), y + TEXT))
     for k, words in enumerate(foot):
         write(ax, MARGIN, end + KEY * (k + 0.5), words, va="center")
     return figure, rows

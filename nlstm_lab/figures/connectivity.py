@@ -13,14 +13,14 @@ from matplotlib.patches import Circle, Rectangle
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures import style
-from nlstm_lab.figures.activations import wrap
+from nlstm_lab.figures.activations import broken_lines
 from nlstm_lab.figures.plots import memory_label, subplots
 from nlstm_lab.figures.saving import LIVE, attach
 from nlstm_lab.figures.sheets import Point
 from nlstm_lab.figures.style import COLUMN, PAGE, in_order, look, shades, sheet, styled, write  # fmt: skip
 from nlstm_lab.settings import choice
 
-Scale = Literal["row", "figure", "log"]
+Shading = Literal["row", "figure", "log"]
 DECADES = 4  # of a logarithmic scale: what is weaker is as good as nothing
 
 # inches: a character's width and height, and what stands around a facet's lines
@@ -29,7 +29,9 @@ LETTER = 0.053  # of 7 points
 
 
 @styled
-def connectivity_sentence(data: Mapping[str, xr.Dataset], at: int, scale: Scale = "row", width: float = PAGE) -> Figure:
+def connectivity_sentence(
+    data: Mapping[str, xr.Dataset], at: int, scale: Shading = "row", width: float = PAGE
+) -> Figure:
     """Which characters the prediction at position `at` depends on, a facet for each network; red where negative.
 
     Args:
@@ -42,7 +44,7 @@ def connectivity_sentence(data: Mapping[str, xr.Dataset], at: int, scale: Scale 
     signed = bool((frame["shade"] < 0).any())
     names = in_order(data)
     symbols = [str(symbol) for symbol in data[names[0]]["symbol"].values]
-    lines = wrap(symbols, int((width - 2 * SIDE) / PITCH))
+    lines = broken_lines(symbols, int((width - 2 * SIDE) / PITCH))
     said = {name: _said(data[name].isel(time=at)) for name in names}
     narrow = max(map(len, said.values())) * LETTER + 0.8 > width  # then what is predicted has a line of its own
     title = TITLE * (2 if narrow else 1)
@@ -82,9 +84,9 @@ def _said(selected: xr.Dataset) -> str:
     return f"target: {selected['target'].item() or 'none'}    likeliest: {words}"
 
 
-def sentence_frame(data: Mapping[str, xr.Dataset], at: int, scale: Scale = "row") -> pd.DataFrame:
+def sentence_frame(data: Mapping[str, xr.Dataset], at: int, scale: Shading = "row") -> pd.DataFrame:
     """What the figure shows: model, time, symbol, connectivity, and its shade from 0 (or -1) to 1."""
-    choice(scale, "scale", Scale)
+    choice(scale, "scale", Shading)
     if not data or len({"".join(rows["symbol"].values) for rows in data.values()}) != 1:
         raise UsageError("the figure compares networks on one text: hand in at least one, all of the same text")
     length = next(iter(data.values())).sizes["time"]

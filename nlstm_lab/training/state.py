@@ -27,7 +27,7 @@ GOES_ON = "the same command goes on"
 NOTHING = (0.0,) * len(Score._fields)
 # Launchers, such as `timeout`, may send a signal twice: one that follows within this time is no second wish.
 ECHO = 1.0  # seconds
-Row = tuple[int, int, str, str, str, float]
+HistoryRow = tuple[int, int, str, str, str, float]
 COLUMNS = ("epoch", "update", "split", "evaluation", "metric", "value")
 
 
@@ -41,7 +41,7 @@ class Progress:
     sums: list[float] = field(default_factory=lambda: list(NOTHING))  # of this epoch's training scores
     early_sums: list[float] = field(default_factory=lambda: list(NOTHING))  # since the last early row
     updates: NonNegativeInt = 0  # of all epochs together, done or not
-    history: list[Row] = field(default_factory=list)
+    history: list[HistoryRow] = field(default_factory=list)
     best_epoch: NonNegativeInt = 0
     best_loss: float = math.inf
     last_loss: float = math.inf

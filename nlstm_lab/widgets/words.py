@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from traitlets import Bool, Enum, Int, Unicode
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.figures.connectivity import Scale, connectivity_sentence
+from nlstm_lab.figures.connectivity import Shading, connectivity_sentence
 from nlstm_lab.figures.plots import subplots
 from nlstm_lab.figures.saving import LIVE, attach
 from nlstm_lab.figures.style import MONO, PAGE, in_order, look
@@ -28,10 +28,10 @@ SHOWN = 90  # characters of the text, its last, above a figure of completions
 WORDS = 5  # that each network shows
 TARGETS = {"true": "the true word", "predicted": "the likeliest word", "given": "one word"}
 MODES = {"l2": "size of the gradient", "gradient_x_input": "gradient times input"}
-Given = Mapping[str, Network | Run]  # by model ("gru", "lstm", "nlstm", ...)
+ByModel = Mapping[str, Network | Run]  # by model ("gru", "lstm", "nlstm", ...)
 
 
-def _networks(widget: LabWidget, given: Given) -> dict[str, Network]:
+def _networks(widget: LabWidget, given: ByModel) -> dict[str, Network]:
     """The networks of a widget, in the order of every figure."""
     if not isinstance(given, Mapping) or not given or not all(isinstance(one, Run | Network) for one in given.values()):
         raise UsageError("hand in at least one network, or its run, by its model: {'lstm': run}")
@@ -63,7 +63,7 @@ class AutocompleteDemo(LabWidget):
 
     text, at = Unicode(), Int()  # what stands before the caret is read
 
-    def __init__(self, networks: Given, text: str = "the study of gram") -> None:
+    def __init__(self, networks: ByModel, text: str = "the study of gram") -> None:
         self.completers = {name: Completer(one) for name, one in _networks(self, networks).items()}
         # `whole`: whether words, not characters, are predicted
         shown = [look(name)._asdict() | {"whole": one.model.words is not None} for name, one in self.completers.items()]
@@ -136,12 +136,12 @@ class ConnectivityExplorer(LabWidget):
 
     def __init__(
         self,
-        networks: Given,
+        networks: ByModel,
         text: str,
         at: int | None = None,
         target: str = "true",
         mode: Mode = "l2",
-        scale: Scale = "log",
+        scale: Shading = "log",
         word: str = "",
     ) -> None:
         self.networks = _networks(self, networks)
@@ -187,7 +187,7 @@ class ConnectivityExplorer(LabWidget):
         return {" ".join(key[1:]): packed(each) for key, each in self._measured.items()}
 
     def draw(self) -> Figure:
-        return connectivity_sentence(self._read(self.settled), self.at, cast(Scale, self.scale))
+        return connectivity_sentence(self._read(self.settled), self.at, cast(Shading, self.scale))
 
     def shown(self) -> dict[str, Any]:
         """With every target and mode, which Python is asked for elsewhere."""

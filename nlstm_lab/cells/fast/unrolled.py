@@ -32,7 +32,7 @@ class Stage(NamedTuple):
     gives: dict[str, int]  # names and widths, [B, width]
 
 
-class Plan(NamedTuple):
+class Schedule(NamedTuple):
     """A layer, or layers that step together, and how to compute them."""
 
     stages: tuple[Stage, ...]
@@ -89,7 +89,7 @@ def unrolled(
     """
     like, names = next(iter(first.values())), (tuple(first), tuple(outputs), tuple(trained), tuple(constants))
     keep = torch.is_grad_enabled()
-    plan = Plan(tuple(stages), *names, product_type(like), compiles(like.device), keep)
+    plan = Schedule(tuple(stages), *names, product_type(like), compiles(like.device), keep)
     pieces, last = [], [*first.values()]
     for piece in [x] if keep else x.split(UNSAVED_STEPS):
         share = project(piece)
@@ -103,7 +103,7 @@ def unrolled(
 class Tape:
     """The values of all steps: place t of `values` is before step t, and T the last; `factors` are what stages see."""
 
-    def __init__(self, plan: Plan, buffers: Sequence[Tensor]) -> None:
+    def __init__(self, plan: Schedule, buffers: Sequence[Tensor]) -> None:
         count = len(plan.stages)
         self.plan, self.T = plan, len(buffers[0])
         self.summed, self.factors = buffers[:count], buffers[count : 2 * count]
@@ -155,7 +155,7 @@ class Unrolled(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, plan: Plan, source: Tensor, x: Tensor, weight_ih: Tensor, bias: Tensor | None, *tensors: Tensor
+        ctx: Any, plan: Schedule, source: Tensor, x: Tensor, weight_ih: Tensor, bias: Tensor | None, *tensors: Tensor
     ) -> Tensors:
         first, weights, trained, constants, _ = plan.parts(tensors)
         (T, B), widths = source.shape[:2], plan.widths()
@@ -278,7 +278,7 @@ def retreat(
     return torch.autograd.grad(outputs, inputs, grads, allow_unused=True, materialize_grads=True)
 
 
-def replay(plan: Plan, source: Tensor, first: Any, weights: Any, trained: Any, constants: Any) -> Tensors:
+def replay(plan: Schedule, source: Tensor, first: Any, weights: Any, trained: Any, constants: Any) -> Tensors:
     """What `Unrolled` gives, by functions that autograd follows."""
     values: dict[str, Tensor] = {**first, **trained}
     outputs: dict[str, list[Tensor]] = {name: [] for name in plan.outputs}
