@@ -163,11 +163,7 @@ class ColdTask:
     evaluation_batch = 128  # sequences side by side; each starts cold, so their number changes no result
 
     def __init__(
-        self,
-        rows: Mapping[Split, np.ndarray],
-        batch_size: int,
-        batch_order: Literal["shuffled", "fixed"] = "shuffled",
-        drop_last: bool = False,
+        self, rows: Mapping[Split, np.ndarray], batch_size: int, batch_order: str = "shuffled", drop_last: bool = False
     ) -> None:
         self.rows, self.batch_size, self.batch_order = rows, batch_size, batch_order
         whole, rest = divmod(len(rows["train"]), batch_size)
