@@ -39,6 +39,7 @@ CHUNK = 50  # targets side by side: bounds the memory
 TOP = 3  # words that the article shows for every position
 LAGS = 100  # characters back in a lag profile
 PLACES = 10  # positions of each text whose connectivity stands for all
+PROJECTIONS = 8  # random directions that a gradient's norm is estimated from
 DISTANCE = 100  # characters that a gradient comes back
 SMALLEST = float(np.finfo(np.float64).tiny)  # what a gradient of exactly 0 counts as
 KEYS = ["where", "quantity", "lag"]
@@ -174,23 +175,20 @@ def measure(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)[[*KEYS, "value"]]
 
 
-@recorded("lags", by=["seed", "places"])
-def connectivity_lags(
-    model: Network, texts: Sequence[str] | Sequences, seed: int = 0, places: int = PLACES
-) -> pd.DataFrame:
+@recorded("lags", by=["seed"], places=PLACES)
+def connectivity_lags(model: Network, texts: Sequence[str] | Sequences, seed: int = 0) -> pd.DataFrame:
     """Measure how far the connectivity of the true word reaches, in its L2 norm.
 
     Args:
         texts: What is read, each from a zero state; one without a word that the network knows counts for nothing.
-        seed: Of the positions that are drawn.
-        places: So many positions of each text stand for all.
+        seed: Of the `PLACES` positions of each text that are drawn.
 
     Returns:
         One row a place ("all", "word start", "within word"), quantity ("mean_lag", "share_in_word", "share_at_lag")
         and lag: value, the mean over texts, with its bootstrap interval (low, high), and the number of texts.
     """
     draw = np.random.default_rng(seed)
-    some = ((text, sorted(draw.permutation(len(reading.string(text)))[:places].tolist())) for text in read(texts))
+    some = ((text, sorted(draw.permutation(len(reading.string(text)))[:PLACES].tolist())) for text in read(texts))
     measured = (shares(connectivity(model, text, at=chosen)) for text, chosen in some)
     frames = [measure(frame) for frame in measured if len(frame)]
     if not frames:
@@ -201,11 +199,11 @@ def connectivity_lags(
     return pd.DataFrame(rows, columns=[*KEYS, "value", "low", "high", "texts"])
 
 
-def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, seed: int = 0) -> pd.DataFrame:
+def gradient_by_distance(unit: Recurrent, inputs: Tensor, seed: int = 0) -> pd.DataFrame:
     """log10 of the norm of d h_T / d x_t and of d h_T / d h_t of every layer, for each sequence and distance T - t.
 
     Only the gradient with respect to the input compares units: a unit's h is not all that it remembers. The norm is
-    Frobenius's, estimated without bias from `projections` random directions v as the mean of |v' J|^2, in float64.
+    Frobenius's, estimated without bias from `PROJECTIONS` random directions v as the mean of |v' J|^2, in float64.
     Inputs are symbols [T, B] or vectors [T, B, features]; h_T is the output at the last step.
     """
     if isinstance(unit, HierarchicalRNN):
@@ -214,7 +212,7 @@ def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, 
     device, number = inputs.device, inputs.shape[1]
     if not inputs.is_floating_point():
         inputs = torch.nn.functional.one_hot(inputs, unit.input_size)
-    x = inputs.double().repeat_interleave(projections, dim=1)
+    x = inputs.double().repeat_interleave(PROJECTIONS, dim=1)
     caches = [Cache() for _ in unit.cells]
     with reading.evaluating(unit), torch.enable_grad():
         steps = [step.requires_grad_() for step in x.unbind()]
@@ -223,7 +221,7 @@ def gradient_by_distance(unit: Recurrent, inputs: Tensor, projections: int = 8, 
         nodes = [*steps, *(h for cache in caches for h in cache.values["h"])]
         gradients = torch.autograd.grad((output[-1] * directions.to(device)).sum(), nodes, materialize_grads=True)
     squares = torch.stack([gradient.square().sum(-1) for gradient in gradients])  # [layers and input x T, B x v]
-    norms = squares.view(len(caches) + 1, len(steps), number, projections).mean(-1).sqrt().cpu().numpy()
+    norms = squares.view(len(caches) + 1, len(steps), number, PROJECTIONS).mean(-1).sqrt().cpu().numpy()
     values = np.log10(np.maximum(norms, SMALLEST))[:, ::-1]
     where = ["input", *(f"layer {k + 1}" for k in range(len(caches)))]
     index = pd.MultiIndex.from_product([where, range(len(steps)), range(number)], names=["where", "lag", "text"])

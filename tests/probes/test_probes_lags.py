@@ -111,7 +111,7 @@ def test_a_bootstrap_knows_of_lags_that_only_long_texts_reach(lags_of):
 def test_every_text_is_measured(monkeypatch):
     monkeypatch.setattr(lags, "LAGS", 5)
     texts = [" of it", " to it of"]
-    frame = connectivity_lags(MODEL, texts, places=99)
+    frame = connectivity_lags(MODEL, texts)
     each = pd.concat([measure(shares(connectivity(MODEL, text))) for text in texts])
     expected = each.groupby(lags.KEYS, dropna=False, sort=False)["value"].agg(["mean", "size"])
     np.testing.assert_allclose(frame["value"], expected["mean"], rtol=1e-4)
@@ -120,10 +120,12 @@ def test_every_text_is_measured(monkeypatch):
 
 
 @pytest.mark.slow
-def test_some_positions_stand_for_all():
+def test_some_positions_stand_for_all(monkeypatch):
     """Asked at every position it is the whole mean; asked at some, it is right on average."""
-    texts = [" of it to it of"] * 60
-    ways = (connectivity_lags(MODEL, texts, places=places).query("quantity == 'mean_lag'") for places in (99, 4))
+    texts, ways = [" of it to it of"] * 60, []
+    for places in (99, 4):
+        monkeypatch.setattr(lags, "PLACES", places)
+        ways.append(connectivity_lags(MODEL, texts).query("quantity == 'mean_lag'"))
     whole, some = (frame.set_index("where") for frame in ways)
     exact = measure(shares(connectivity(MODEL, texts[0]))).query("quantity == 'mean_lag'").set_index("where")
     np.testing.assert_allclose(whole["value"], exact.loc[whole.index, "value"], rtol=1e-4)
@@ -164,12 +166,13 @@ def test_an_lstm_whose_cells_hear_only_the_input_forgets_by_its_gate(bias):
 
 
 @pytest.mark.slow
-def test_it_is_the_norm_of_the_jacobian():
+def test_it_is_the_norm_of_the_jacobian(monkeypatch):
+    monkeypatch.setattr(lags, "PROJECTIONS", 20_000)
     torch.manual_seed(0)
     unit, x = NestedLSTM(4, 5).double(), torch.randn(6, 1, 4, dtype=torch.float64)
     whole = torch.autograd.functional.jacobian(lambda x: unit(x)[0][-1, 0], x)[:, :, 0]  # [5, T, 4]
     expected = whole.square().sum((0, 2)).sqrt().flip(0).numpy()
-    frame = gradient_by_distance(unit, x, projections=20_000).query("where == 'input'")
+    frame = gradient_by_distance(unit, x).query("where == 'input'")
     np.testing.assert_allclose(10 ** frame["value"].to_numpy(), expected, rtol=0.03)
 
 
