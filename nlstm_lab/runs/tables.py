@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 
 from nlstm_lab import experiments, paths
-from nlstm_lab.datasets.base import Task
+from nlstm_lab.datasets.base import SPLITS, Task
 from nlstm_lab.datasets.registry import DATASETS
 from nlstm_lab.errors import DamagedFile, MissingData, UsageError
 from nlstm_lab.models import Network
@@ -275,8 +275,8 @@ def _evaluated(network: Network, task: Task, batches: int | None) -> dict[tuple[
     """Scores of a network and, on the first validation batch, its dead cells, by evaluation, split and metric."""
     read = task.evaluations[0]
     dead = shares(network, next(iter(task.evaluate("valid", read))).inputs)
-    found = {(read, "valid", metric): value for metric, value in dead.items()}
-    for evaluation, split in product(task.evaluations, ("valid", "test")):
+    found: dict[tuple[str, str, str], float] = {(read, "valid", metric): value for metric, value in dead.items()}
+    for evaluation, split in product(task.evaluations, SPLITS[1:]):
         some = islice(task.evaluate(split, evaluation), batches)
         scores = evaluate(network, some, torch.device("cpu"), task.metric)
         found |= {(evaluation, split, metric): value for metric, value in scores.items()}
