@@ -80,9 +80,10 @@ def compare(first: Mapping[Any, float], second: Mapping[Any, float] | None = Non
         Ordering `holds` where the interval lies above 0, `fails` where it lies below, `inconclusive` where it touches
         0, `not measured` where a side has fewer than three seeds or a value that is not a number.
     """
+    first = dict(first)  # a Series as well
     if second is None:
         second, paired = dict.fromkeys(first, 0.0), True
-    first, second = dict(first), dict(second)  # a Series as well
+    second = dict(second)
     if paired:
         differences = [first[seed] - second[seed] for seed in first if seed in second]
         seeds, interval, df = len(differences), t_interval(differences), float(len(differences) - 1)

@@ -59,7 +59,7 @@ def test_two_networks_are_compared_as_welch_does():
 
 def test_the_p_value_is_that_of_the_interval_and_its_bound():
     sample = [0.8, 0.9, 0.95, 0.85]
-    result = compare(dict(enumerate(sample)))
+    result = compare(pd.Series(sample))
     for bound in (0.0, 0.5, 0.9):
         assert p_value(result.difference, result.df, bound) == pytest.approx(stats.ttest_1samp(sample, bound).pvalue)
     assert np.isnan(p_value(t_interval([1.0, 2.0]), np.nan))
