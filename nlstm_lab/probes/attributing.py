@@ -87,31 +87,9 @@ def attribution(
         b = _baseline(model, baseline, x.new_zeros(len(codes), x.shape[-1]))[None, : step + 1]
         code = code_of(model, target, model.readout(x.new_zeros(1, model.recurrent.output_size)).shape[-1])
     beside = (torch.tensor([step], device=x.device), *given)
+    rows = max(1, AT_ONCE // (x.shape[1] * model.recurrent.hidden_size * model.recurrent.num_layers))
     about: dict[str, Any] = {"model": model.name, "target": str(target), "at": step, "method": method}
     about |= {"memory": memory} if memory is not None else {}
-    values, sums = _complete(model, code, method, x, b, beside, points, memory)
-    about |= sums
-    whole = np.zeros((len(codes), *values.shape[1:]), np.float32)
-    whole[: step + 1] = values.float().cpu().numpy()
-    coords: dict[str, Any] = {"time": np.arange(len(codes))}
-    coords |= {} if (symbols := symbols_of(model, codes)) is None else {"symbol": ("time", symbols)}
-    coords |= {"unit": np.arange(whole.shape[1])} if memory is not None else {}
-    return xr.DataArray(whole, coords, ("time", "unit")[: whole.ndim], "attribution", about)
-
-
-def _complete(
-    model: Network,
-    code: int,
-    method: Method,
-    x: Tensor,
-    b: Tensor,
-    beside: tuple[Tensor, ...],
-    points: int,
-    memory: str | None,
-) -> tuple[Tensor, dict[str, Any]]:
-    """The attributions of x, with the points doubled until they add up, and what is to be said of the ends and sum."""
-    rows = max(1, AT_ONCE // (x.shape[1] * model.recurrent.hidden_size * model.recurrent.num_layers))
-    about: dict[str, Any] = {}
     # cuDNN's backward refuses a network in eval mode
     with evaluating(model), torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
         if method not in FREE:
@@ -124,20 +102,27 @@ def _complete(
         for points in [points * 2**k for k in range(FINER + 1)]:
             how = model, code, method, x, b, beside, rows, points
             values = _by_step(*how) if memory is None else _by_unit(*how, memory)
-            if not promised:
-                return values, about
             total = float(values.sum() if memory is None else values[-1].sum())
+            if not promised:
+                break
             gap = about["logit"] - about["logit_baseline"]
             missing = abs(total - gap) / max(abs(gap), 1e-12)
             if method == "deep_lift" or missing <= TOLERANCE:
                 break
-    if missing > TOLERANCE:
-        warnings.warn(
-            f"the attributions sum to {total:.4g}, and the logit differs from the baseline's by "
-            f"{gap:.4g}: {missing:.0%} is missing; take more points, or a nearer baseline",
-            stacklevel=3,
-        )
-    return values, about | {"sum": total, "missing": missing, "points": points}
+    if promised:
+        about |= {"sum": total, "missing": missing, "points": points}
+        if missing > TOLERANCE:
+            warnings.warn(
+                f"the attributions sum to {total:.4g}, and the logit differs from the baseline's by "
+                f"{gap:.4g}: {missing:.0%} is missing; take more points, or a nearer baseline",
+                stacklevel=2,
+            )
+    whole = np.zeros((len(codes), *values.shape[1:]), np.float32)
+    whole[: step + 1] = values.float().cpu().numpy()
+    coords: dict[str, Any] = {"time": np.arange(len(codes))}
+    coords |= {} if (symbols := symbols_of(model, codes)) is None else {"symbol": ("time", symbols)}
+    coords |= {"unit": np.arange(whole.shape[1])} if memory is not None else {}
+    return xr.DataArray(whole, coords, ("time", "unit")[: whole.ndim], "attribution", about)
 
 
 def vectors_of(model: Network, codes: Tensor) -> tuple[Tensor, ...]:

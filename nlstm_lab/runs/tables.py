@@ -14,10 +14,8 @@ import pandas as pd
 import torch
 
 from nlstm_lab import experiments, paths
-from nlstm_lab.datasets.base import SPLITS, Task
 from nlstm_lab.datasets.registry import DATASETS
 from nlstm_lab.errors import DamagedFile, MissingData, UsageError
-from nlstm_lab.models import Network
 from nlstm_lab.runs import records
 from nlstm_lab.runs.run import Run, check_place, each, is_known, load, matches, or_left_out, result_of, run_of, seeds_of
 from nlstm_lab.settings import SCALES, choice, ended, span
@@ -239,29 +237,29 @@ def audit(run: Run, weights: bool = True) -> Audited:
     by = "nll_nats" if run.experiment.training.select_by == "loss" else "top1_accuracy_pct"
     if (chosen := ours.loc[ours["metric"] == by, "epoch"].iloc[0]) != best:
         wrong.append(f"{run.name}: its history has the best epoch {chosen}, recorded is {best}")
-    of_weights = _against_weights(run, history, weights)
-    return of_weights._replace(wrong=wrong + of_weights.wrong)
-
-
-def _against_weights(run: Run, history: pd.DataFrame, weights: bool) -> Audited:
-    """Recompute a run's scores and dead cells from its `weights`, where they are there and asked for."""
     if not run.has_weights:
-        return Audited(0, "weights are not kept", [])
+        return Audited(0, "weights are not kept", wrong)
     try:
         network = run.model()
     except DamagedFile as error:
-        return Audited(0, "weights are damaged", [f"{run.name}: {error}"])
+        return Audited(0, "weights are damaged", [*wrong, f"{run.name}: {error}"])
     if not weights:
-        return Audited(0, "weights were left out", [])
+        return Audited(0, "weights were left out", wrong)
     try:
         task = run.experiment.load()
     except MissingData:
-        return Audited(0, "data is not on this machine", [])
+        return Audited(0, "data is not on this machine", wrong)
     if task.fingerprint != run.result["data_sha256"]:
-        return Audited(0, "data is another than the run's", [])
+        return Audited(0, "data is another than the run's", wrong)
+    read = task.evaluations[0]
+    dead = shares(network, next(iter(task.evaluate("valid", read))).inputs)
+    found = {(read, "valid", metric): value for metric, value in dead.items()}
+    for evaluation, split in product(task.evaluations, ("valid", "test")):
+        batches = islice(task.evaluate(split, evaluation), run.experiment.training.batches_per_reading)
+        scores = evaluate(network, batches, torch.device("cpu"), task.metric)
+        found |= {(evaluation, split, metric): value for metric, value in scores.items()}
     recomputed = history["split"].isin(["valid", "test"]) & history["metric"].str.fullmatch(rf"[^/]+|{SHARE.pattern}")
-    rows = history[recomputed & (history["epoch"] == run.result["best_epoch"])]
-    found, wrong = _evaluated(network, task, run.experiment.training.batches_per_reading), []
+    rows = history[recomputed & (history["epoch"] == best)]
     for row in rows.itertuples():
         value = found.get((row.evaluation, row.split, row.metric), np.nan)
         room = CELLS if "/" in row.metric else max(ROUNDING * abs(row.value), POINTS * ("accuracy" in row.metric))
@@ -269,18 +267,6 @@ def _against_weights(run: Run, history: pd.DataFrame, weights: bool) -> Audited:
             what = f"{row.evaluation} {row.split} {row.metric}"
             wrong.append(f"{run.name}: its weights give {what} {value:.7g}, recorded is {row.value:.7g}")
     return Audited(int((~rows["metric"].str.contains("/")).sum()), "", wrong)
-
-
-def _evaluated(network: Network, task: Task, batches: int | None) -> dict[tuple[str, str, str], float]:
-    """Scores of a network and, on the first validation batch, its dead cells, by evaluation, split and metric."""
-    read = task.evaluations[0]
-    dead = shares(network, next(iter(task.evaluate("valid", read))).inputs)
-    found: dict[tuple[str, str, str], float] = {(read, "valid", metric): value for metric, value in dead.items()}
-    for evaluation, split in product(task.evaluations, SPLITS[1:]):
-        some = islice(task.evaluate(split, evaluation), batches)
-        scores = evaluate(network, some, torch.device("cpu"), task.metric)
-        found |= {(evaluation, split, metric): value for metric, value in scores.items()}
-    return found
 
 
 def from_histories(runs: Iterable[Run]) -> pd.DataFrame:

@@ -188,9 +188,16 @@ class Unrolled(torch.autograd.Function):
         plan, (x, weight_ih, bias, *saved) = ctx.plan, ctx.saved_tensors
         *parts, buffers = plan.parts(saved)
         batched = any(map(torch._C._functorch.is_legacy_batchedtensor, grads))  # by is_grads_batched=True
-        if torch.is_grad_enabled() or batched or is_transformed():
+        if (create := torch.is_grad_enabled()) or batched or is_transformed():
             # a backward that is itself differentiated or vectorized cannot fill buffers
-            d_source, *d_tensors = _by_replay(plan, (x, weight_ih, bias), parts, grads)
+            with torch.enable_grad():
+                source = product(x, weight_ih, bias)
+                pairs = zip(replay(plan, source, *parts), grads, strict=True)
+            inputs = [source, *(tensor for part in parts for tensor in part.values())]
+            outputs, watched = zip(*((output, grad) for output, grad in pairs if output.requires_grad), strict=True)
+            needed = [tensor for tensor in inputs if tensor.requires_grad]
+            gradients = iter(torch.autograd.grad(outputs, needed, watched, create_graph=create, allow_unused=True))
+            d_source, *d_tensors = [next(gradients) if tensor.requires_grad else None for tensor in inputs]
             return None, d_source, None, None, None, *d_tensors
         first, weights, trained, constants = parts
         tape = Tape(plan, list(buffers.values()))
@@ -237,19 +244,6 @@ class Unrolled(torch.autograd.Function):
         del steps, d_product, d_products[1:]  # a copy in full precision follows
         d_source = d_products[0].to(tape.summed[0].dtype)
         return None, d_source, None, None, None, *d_first, *d_weights, *totals.values(), *[None] * len(constants)
-
-
-def _by_replay(plan: Schedule, read: Any, parts: Any, grads: Tensors) -> list[Tensor | None]:
-    """The gradients of the source, which is the product of what is `read`, and of all parts, through `replay`."""
-    create = torch.is_grad_enabled()
-    with torch.enable_grad():
-        source = product(*read)
-        pairs = zip(replay(plan, source, *parts), grads, strict=True)
-    inputs = [source, *(tensor for part in parts for tensor in part.values())]
-    outputs, watched = zip(*((output, grad) for output, grad in pairs if output.requires_grad), strict=True)
-    needed = [tensor for tensor in inputs if tensor.requires_grad]
-    gradients = iter(torch.autograd.grad(outputs, needed, watched, create_graph=create, allow_unused=True))
-    return [next(gradients) if tensor.requires_grad else None for tensor in inputs]
 
 
 def advance(
