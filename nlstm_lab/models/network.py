@@ -1,8 +1,7 @@
 """A network: one-hot or embedded input, recurrent layers, and a readout."""
 
 import importlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -161,15 +160,6 @@ class Network(Module):
         return Score(nats, mask.sum(), (right & mask).sum(), right.sum(), everything, began)
 
 
-@contextmanager
-def seeded(seed: int, gpu: torch.device | None = None) -> Iterator[None]:
-    """Draw from `seed` inside, on the CPU and that `gpu`; afterwards they go on as if nothing had been drawn."""
-    with torch.random.fork_rng(devices=[] if gpu is None else [gpu]):
-        # `torch.manual_seed` seeds every GPU, too, and would leave them so
-        (torch.default_generator if gpu is None else torch).manual_seed(seed)
-        yield
-
-
 def parameter_count(module: nn.Module) -> int:
     """Count the trained values of a `module` of torch."""
     return sum(parameter.numel() for parameter in module.parameters())
@@ -197,7 +187,8 @@ def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") ->
             f"cell_type must be one of {sorted(CELL_TYPES)}, not {config.cell_type!r}; import one of your own "
             "first: lab.models.cell_type('module:Class')"
         )
-    with seeded(seed):
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)  # `torch.manual_seed` would seed GPUs, too, and leave them so
         network = _assemble(config, ends, name)
     network.config, network.interface = config, replace(ends, log_frequencies=None)
     return network

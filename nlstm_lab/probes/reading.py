@@ -20,7 +20,7 @@ from nlstm_lab.cells.base import memory_names
 from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.datasets.base import Vocabulary
 from nlstm_lab.errors import UsageError
-from nlstm_lab.models.network import Network, check_network, seeded
+from nlstm_lab.models.network import Network, check_network
 from nlstm_lab.settings import choice, counted
 
 CHUNK = 1000  # steps that are read at once
@@ -47,7 +47,8 @@ def evaluating(model: nn.Module, gradients: bool = True) -> Iterator[None]:
     modes = [(module, module.training) for module in model.modules()]
     device = next(model.parameters()).device
     model.eval()
-    with seeded(0, device if device.type == "cuda" else None):
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        (torch if device.type == "cuda" else torch.default_generator).manual_seed(0)  # the first seeds every GPU, too
         try:
             yield
         finally:

@@ -20,7 +20,7 @@ from nlstm_lab import parameters, paths
 from nlstm_lab.datasets import Excerpt
 from nlstm_lab.datasets.corpora import TextSource
 from nlstm_lab.errors import UsageError
-from nlstm_lab.models.network import Network, check_network, seeded
+from nlstm_lab.models.network import Network, check_network
 from nlstm_lab.probes.reading import string
 from nlstm_lab.runs import Run
 from nlstm_lab.runs.tables import NO_RUNS, run_columns
@@ -43,7 +43,8 @@ def untrained(model: Network, seed: int = 0) -> Network:
     """
     check_network(model)
     fresh = copy.deepcopy(model).to("cpu" if model.device.type == "cuda" else model.device)  # the same on both
-    with seeded(seed):
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)  # `torch.manual_seed` would seed GPUs, too, and leave them so
         for module in (fresh.recurrent, fresh.embedding, fresh.readout):
             if module is not None:
                 _reset(module)
