@@ -18,7 +18,7 @@ NAMES = sorted(path.stem for path in paths.notebooks().glob("*.ipynb"))
 SECTIONS = ("Runs", "Probe", "Figure", "Comparison with the paper", "Discussion")
 REQUIRED = SECTIONS[2:]
 STRIP = "strip it: .venv/bin/pre-commit run --all-files, then make pages"
-ALLOWED = {"nlstm_lab", "numpy", "pandas", "xarray", "torch", "captum", "seaborn", "matplotlib", "scipy"}
+ALLOWED = {"nlstm_lab", "IPython", "numpy", "pandas", "xarray", "torch", "captum", "seaborn", "matplotlib", "scipy"}
 MEASURES_NOTHING = {"00_verdicts"}
 each = pytest.mark.parametrize("name", NAMES)
 

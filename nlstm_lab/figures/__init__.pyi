@@ -10,7 +10,6 @@ from .diagrams import nested_architecture as nested_architecture
 from .diagrams import unit_diagrams as unit_diagrams
 from .hierarchical import hierarchical_architectures as hierarchical_architectures
 from .hierarchical import hierarchical_gating as hierarchical_gating
-from .plots import Folded as Folded
 from .plots import differences as differences
 from .plots import lines as lines
 from .plots import points as points

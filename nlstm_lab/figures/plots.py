@@ -1,8 +1,6 @@
 """What notebooks draw over seeds, lines and intervals as points (the rest is seaborn's), and the tables they show."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -229,14 +227,3 @@ def differences(compared: pd.DataFrame | Mapping[str, Compared], form: str = "+.
         compared = pd.DataFrame([{"comparison": name} | one.row() for name, one in compared.items()])
     rule = "Difference: first minus second. It holds where its 95 % interval over seeds is above 0, fails where below."
     return table(compared.drop(columns="df", errors="ignore"), form).set_caption(rule)
-
-
-@dataclass
-class Folded:
-    """The value of a cell: `tables` by their titles, each of which opens where its title is clicked."""
-
-    tables: Mapping[str, pd.DataFrame]
-
-    def _repr_html_(self) -> str:
-        shown = {escape(title): frame.to_html(index=False, border=0) for title, frame in self.tables.items()}
-        return "".join(f"<details><summary>{title}</summary>{html}</details>" for title, html in shown.items())

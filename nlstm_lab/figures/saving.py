@@ -130,12 +130,12 @@ def _describe(artist: Artist, computed: bool) -> str:
         return f"{type(artist).__name__} {colours} {artist.get_linewidth():.3f} {artist.get_hatch()}"
     if isinstance(artist, Axes):
         return f"axes {artist.get_xscale()} {artist.get_yscale()}"
-    if isinstance(artist, ScalarMappable) and artist.get_array() is not None:  # its colours are consequences of data
-        return f"{type(artist).__name__} {artist.get_cmap().name} {artist.get_alpha()}"
-    if isinstance(artist, Collection):
+    shades: Any = ""
+    if isinstance(artist, ScalarMappable) and artist.get_array() is not None:
+        shades = artist.get_cmap().name  # the colours themselves are consequences of data
+    elif isinstance(artist, Collection):
         shades = sorted({to_hex(colour, True) for colour in (*artist.get_facecolor(), *artist.get_edgecolor())})
-        return f"{type(artist).__name__} {shades} {artist.get_alpha()}"
-    return f"{type(artist).__name__} {artist.get_alpha()}"
+    return f"{type(artist).__name__} {shades} {artist.get_alpha()}"
 
 
 def save(

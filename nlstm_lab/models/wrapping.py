@@ -6,7 +6,7 @@ from numbers import Integral
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from nlstm_lab import cells
 from nlstm_lab.datasets.base import Vocabulary
@@ -112,13 +112,13 @@ def _from_torch(rnn: Any) -> cells.Recurrent:
     listed = isinstance(rnn, list | tuple | nn.ModuleList | nn.Sequential)
     layers = [_bare(cell) for cell in ([rnn] if isinstance(rnn, nn.RNNCellBase) else rnn if listed else [])]
     for theirs, one_step, ours in OURS:
-        stacked = bool(layers) and all(isinstance(cell, one_step) for cell in layers)
+        stacked = bool(layers) and all(type(cell) is one_step for cell in layers)  # a subclass may compute otherwise
         rnn = _of_cells(theirs, layers) if stacked else rnn
         if isinstance(rnn, theirs):
             training, like = rnn.training, next(rnn.parameters())
             x = torch.linspace(-1, 1, STEPS * rnn.input_size, dtype=like.dtype, device=like.device).view(STEPS, -1)
             try:
-                expected = _steps(layers, x) if stacked else rnn.eval()(x)[0]  # weight norm computes its weights
+                expected = rnn.eval()(x)[0]  # weight norm computes its weights
             except (TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
                 raise TypeError(f"rnn must be called as torch's, and {type(rnn).__name__} is not: {error}") from error
             finally:
@@ -126,8 +126,7 @@ def _from_torch(rnn: Any) -> cells.Recurrent:
             recurrent: cells.Recurrent = ours.from_torch(rnn).eval()
             tolerance = max(2e-3, 10 * torch.finfo(like.dtype).eps)  # what a GPU's TF32 may round away
             if not torch.allclose(recurrent(x)[0], expected, rtol=0, atol=tolerance):
-                kinds = ", ".join(type(part).__name__ for part in layers or [rnn])
-                raise TypeError(f"{kinds} must compute what torch.nn.{theirs.__name__} does, and does not")
+                raise TypeError(f"{type(rnn).__name__} must compute what torch.nn.{theirs.__name__} does, and does not")
             return recurrent
     raise TypeError(f"rnn must be torch's LSTM, GRU, RNN or their cells, or a Recurrent of ours, not {_described(rnn)}")
 
@@ -135,8 +134,8 @@ def _from_torch(rnn: Any) -> cells.Recurrent:
 def _of_cells(theirs: type[nn.RNNBase], layers: list[Any]) -> nn.RNNBase:
     """The unrolled network of one cell, or of several that stand on each other."""
     first = layers[0]
-    alike = {(cell.bias, cell.hidden_size) for cell in layers} == {(first.bias, first.hidden_size)}
-    if not alike or any(cell.input_size != first.hidden_size for cell in layers[1:]):
+    kinds = {(cell.bias, cell.hidden_size, getattr(cell, "nonlinearity", "")) for cell in layers}
+    if len(kinds) > 1 or any(cell.input_size != first.hidden_size for cell in layers[1:]):
         raise ValueError("the cells must stand on each other: alike, and each reading what the one below gives")
     kind: dict[str, Any] = {"nonlinearity": first.nonlinearity} if theirs is nn.RNN else {}
     kind |= {"bias": first.bias, "device": first.weight_ih.device, "dtype": first.weight_ih.dtype}
@@ -145,17 +144,6 @@ def _of_cells(theirs: type[nn.RNNBase], layers: list[Any]) -> nn.RNNBase:
         own, _, k = name.rpartition("_l")
         value.copy_(getattr(layers[int(k)], own))
     return rnn
-
-
-def _steps(layers: list[Any], x: Tensor) -> Tensor:
-    """h of cells that stand on each other, at each step."""
-    for cell in layers:
-        state, hidden = None, []
-        for row in x.unsqueeze(1):
-            state = cell(row, state)
-            hidden.append(state[0] if isinstance(state, tuple) else state)
-        x = torch.cat(hidden)
-    return x
 
 
 def _described(rnn: Any) -> str:

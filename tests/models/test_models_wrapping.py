@@ -106,7 +106,7 @@ SENT_BACK = {
     "codes to symbols": (None, {"vocabulary": dict(enumerate(LETTERS))}, ValueError, "its code"),
     "only codes": (None, {"vocabulary": range(8)}, TypeError, "str, not int 0"),
     "a set": (None, {"vocabulary": set(LETTERS)}, TypeError, "not set"),
-    "unlike cells": ([nn.RNNCell(4, 6, nonlinearity="relu"), nn.RNNCell(6, 6)], {}, TypeError, "must compute"),
+    "unlike cells": ([nn.RNNCell(4, 6, nonlinearity="relu"), nn.RNNCell(6, 6)], {}, ValueError, "stand on each other"),
     "bytes": (None, {"vocabulary": LETTERS.encode()}, TypeError, "decode bytes"),
     "truth values as codes": (None, {"vocabulary": {"a": False, "b": True}}, ValueError, "0, 1, 2"),
     "a number": (None, {"vocabulary": 8}, TypeError, "not int"),
