@@ -200,7 +200,7 @@ def spread(half: int, count: int, distance: int) -> list[int]:
     last = half - distance - 2
     if last < BURN_IN:
         needed = 2 * (BURN_IN + distance + 2)
-        raise UsageError(f"the text is too short: ablations need {needed:,} characters")
+        raise UsageError(f"{2 * half:,} characters, in two halves, are too short: read at least {needed:,}")
     return [int(moment) for moment in np.linspace(BURN_IN, last, count)]
 
 

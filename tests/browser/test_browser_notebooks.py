@@ -28,7 +28,7 @@ def test_the_dashboard(notebook):
     page.widget(2).get_by_label("Text: type").fill("<script>window.hacked=1</script> ü")
     page.see(".nl-text", "script", 1)
     page.widget().get_by_label("pick ptb_char_nlstm/small-seed0").uncheck()
-    page.see("select", "initialized at", 2)
+    page.see("select", "initialized to", 2)
     page.idle()
     assert page.look("notebook-00-used") != before
     page.no_error()
