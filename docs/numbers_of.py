@@ -137,9 +137,9 @@ def remain(second: str, firsts: Iterable[str], **which: str) -> list[str]:
     return [first for first, keeps in zip(firsts, kept, strict=True) if keeps]
 
 
-def bpc_after(experiment: str, epoch: int, split: str = "valid") -> float:
-    """BPC of the first seed's run at the paper's scale after an epoch, in blocks."""
-    history = lab.runs.load(experiment, 0, "paper").history
+def bpc_after(experiment: str, epoch: int, split: str = "valid", seed: int = 0) -> float:
+    """BPC of a seed's run at the paper's scale after an epoch, in blocks."""
+    history = lab.runs.load(experiment, seed, "paper").history
     return float(_where(history, metric="bpc", split=split, evaluation="blocks", epoch=epoch)["value"].item())
 
 
