@@ -406,12 +406,6 @@ def fires(truth: str, runs: Sequence[lab.runs.Run] = ()) -> "pd.Series[float]":
     return shares[truth]
 
 
-def fires_at_or_after(runs: Sequence[lab.runs.Run]) -> "pd.Series[float]":
-    """The share of spaces at which, or one character after which, each seed's first layer fires."""
-    near = boundaries("segment_scores", runs).query("within == 'or one after' and detector == 'network'")
-    return near.query("truth == 'spaces'").set_index("seed")["recall"]
-
-
 def at_lifted_pen() -> pd.DataFrame:
     """Of every HM-LSTM on handwriting the first layer's rate, and its recall at the lifted pen, at the point itself."""
     networks = [(run, run.model()) for run in lab.runs.recorded("handwriting_hmlstm*", "small")]
@@ -420,14 +414,14 @@ def at_lifted_pen() -> pd.DataFrame:
 
 
 def above_chance(runs: Sequence[lab.runs.Run] = ()) -> pd.DataFrame:
-    """F1 at a space or the character after it, a row a seed: above chance, the best of that rate, and the ratio."""
+    """F1 at a space or the character after it, a row a seed: above chance, best of that rate, the ratio; and recall."""
     judged = (
         boundaries("segment_scores", runs).query("truth == 'spaces' and within == 'or one after'").set_index("seed")
     )
     network, chance = (judged[judged["detector"] == name] for name in ("network", "random"))
     best = 2 * network[["rate", "base"]].min(axis=1) / (network["rate"] + network["base"]) - chance["f1"]
     above = network["f1"] - chance["f1"]
-    return pd.DataFrame({"above": above, "best": best, "corrected": above / best})
+    return pd.DataFrame({"above": above, "best": best, "corrected": above / best, "recall": network["recall"]})
 
 
 @cache

@@ -1,6 +1,5 @@
 """Boundaries of texts and handwriting: figures 3 to 5 of Hierarchical Multiscale RNNs (Chung, Ahn & Bengio 2016)."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -102,8 +101,10 @@ def hidden_norms(data: xr.Dataset, printed: Sequence[int] = (), width: float = P
     low, high = norms.min("time"), norms.max("time")
     scaled = (norms - low) / (high - low).clip(1e-6)
     found = zip(layers, low.values, high.values, acts.sum("time").values, strict=True)
-    foot = [f"layer {k}: norm {a:.2f}–{b:.2f}, {count} times UPDATE or FLUSH" for k, a, b, count in found]
-    foot = [re.sub(r"(\S+)–\1,", r"\1,", words).replace(" 1 times", " once") for words in foot]
+    foot = []
+    for k, a, b, count in found:
+        ends, often = dict.fromkeys((f"{a:.2f}", f"{b:.2f}")), "once" if count == 1 else f"{count} times"
+        foot.append(f"layer {k}: norm {'–'.join(ends)}, {often} UPDATE or FLUSH")
     foot[: len(printed)] = [f"{words} (paper {n})" for words, n in zip(foot, printed, strict=False)]
     entries = (*SQUARES, *((look.colour, name) for name, look in OPERATIONS.items()), *SHADES)
     block = (len(layers) - 1) * (BAND + GAP) + 0.03 + len(layers) * (BAND + STRIP + GAP)

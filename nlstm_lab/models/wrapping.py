@@ -112,7 +112,9 @@ def _from_torch(rnn: Any) -> cells.Recurrent:
     listed = isinstance(rnn, list | tuple | nn.ModuleList | nn.Sequential)
     layers = [_bare(cell) for cell in ([rnn] if isinstance(rnn, nn.RNNCellBase) else rnn if listed else [])]
     for theirs, one_step, ours in OURS:
-        stacked = bool(layers) and all(type(cell) is one_step for cell in layers)  # a subclass may compute otherwise
+        stacked = bool(layers) and all(  # a subclass, or a hook, may compute otherwise
+            type(cell) is one_step and not cell._forward_pre_hooks and not cell._forward_hooks for cell in layers
+        )
         rnn = _of_cells(theirs, layers) if stacked else rnn
         if isinstance(rnn, theirs):
             training, like = rnn.training, next(rnn.parameters())
@@ -164,10 +166,7 @@ def _check_sizes(network: Network) -> None:
     known, recurrent = network.vocabulary, network.recurrent
     symbols = torch.arange(len(known) if known else 1, device=network.device)
     if network.embedding is None and len(symbols) > recurrent.input_size:
-        raise ValueError(
-            f"vocabulary must hold at most the {recurrent.input_size} symbols that rnn reads one-hot; hand in the "
-            "embedding where there is one"
-        )
+        raise ValueError(f"vocabulary must hold at most the {recurrent.input_size} symbols that rnn reads; embed more")
     names = network.words or (known.symbols if known else ())
     hidden = recurrent.cells[0].like.new_zeros(1, 1, recurrent.output_size)
     for part, given, wanted in (("embedding", symbols, recurrent.input_size), ("readout", hidden, len(names))):
