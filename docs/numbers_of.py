@@ -210,14 +210,6 @@ def distance(target: str, metric: str, setting: str, subjects: str = "LSTM.*") -
     return float((np.log(ours.to_numpy() / printed["printed"].to_numpy()) ** 2).mean())
 
 
-def off_printed() -> float:
-    """The largest distance of table 1's LSTMs in the adopted reading from the printed validation BPC, rounded up."""
-    printed = rows("nested_lstm.table1", kind="number", metric="bpc", split="valid").set_index("experiment")["printed"]
-    printed = printed[printed.index.str.contains("lstm[123]")]
-    off = max(abs(mean(name + ADOPTED, scale="paper") - score) for name, score in printed.items())
-    return math.ceil(1e3 * off) / 1e3
-
-
 def word(number: int) -> str:
     """A small number as it is read."""
     words = ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]

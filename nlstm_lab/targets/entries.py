@@ -99,10 +99,12 @@ class PrintedRow(Entry):
         """One of its numbers."""
         kind: Kind = "reference" if not self.experiment else "from memory" if self.from_memory else "number"
         subject = f"{self.model} ({self.cites})" if self.cites else f"{self.model} {self.layers} × {self.units}"
+        name = f"{self.experiment}{place.reading}" if self.experiment else ""
         return Row(
-            *(place.document, place.name, place.where, kind), anchor=kind == "number", subject=subject, note=self.note,
-            experiment=self.experiment or "", parameters=self.parameters, setting="as printed", metric=metric,
-            split=split, printed=float(value), as_printed=str(value), verdict=NOT_RUN if self.experiment else CITED,
+            *(place.document, place.name, place.where, kind), anchor=kind == "number" and not place.ours,
+            own=place.ours, subject=subject, note=self.note, experiment=name, parameters=self.parameters,
+            metric=metric, split=split, printed=float(value), as_printed=str(value), setting="as printed",
+            verdict=NOT_RUN if name else CITED,
         )  # fmt: skip
 
 
@@ -144,6 +146,7 @@ class Place(Entry):
     metrics: list[str]
     splits: list[Split]
     rows: list[PrintedRow] = []
+    reading: str = ""  # what the names of all its experiments end with: settings of theirs that were decided later
     sentences: list[Sentence] = Field(default=[], alias="orderings")
     unjudged: dict[str, str] = {}  # metrics that our runs cannot be judged by, with the reason
     rescued: StrictBool = False  # whether its rows were trained with the log-frequencies as well
@@ -159,8 +162,8 @@ class Place(Entry):
             for split, value in by_split.items()
         ]
         other: Any = {"setting": "log-frequencies", "anchor": False, "printed": math.nan, "as_printed": ""}
-        rescued = (row for row in printed if self.rescued and row.experiment)
-        return (*printed, *(replace(row, experiment=f"{row.experiment}_logfreq", **other) for row in rescued))
+        rescued = (replace(row, experiment=f"{row.experiment}_logfreq", **other) for row in printed if self.rescued)
+        return (*printed, *rescued)
 
     @cached_property
     def orderings(self) -> tuple[Row, ...]:
@@ -168,7 +171,8 @@ class Place(Entry):
         known = {(row.experiment, row.metric, row.split): row for row in self.numbers}
         orderings = []
         for said in self.sentences:
-            for better, worse, metric, split in product(said.better, said.worse, self.metrics, self.splits):
+            for *names, metric, split in product(said.better, said.worse, self.metrics, self.splits):
+                better, worse = (name + self.reading for name in names)
                 pair = [known.get((name, metric, split)) for name in (better, worse)]
                 labels = [row.subject if row else name for row, name in zip(pair, (better, worse), strict=True)]
                 printed = [Decimal(row.as_printed) for row in pair if row and row.as_printed]
@@ -208,7 +212,7 @@ def load(name: str) -> Document:
 
     >>> import nlstm_lab as lab
     >>> table = lab.targets.load("nested_lstm").places["table1"]
-    >>> [(one.split, one.printed) for one in table.numbers if one.experiment == "ptb_char_nlstm"][:2]
+    >>> [(one.split, one.printed) for one in table.numbers if one.subject == "NLSTM 2 × 600"]
     [('valid', 1.437), ('test', 1.399)]
     """
     path = paths.targets() / f"{name}.toml"
@@ -217,7 +221,7 @@ def load(name: str) -> Document:
     try:
         read = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
         for key, place in read.get("places", {}).items():
-            place |= {"document": name, "name": key}
+            place |= read["places"].get(place.pop("like", ""), {}) | place | {"document": name, "name": key}
         for claim in read.get("claims", ()):  # a tolerance is named
             if "tolerance" in claim:
                 claim["tolerance"] = read.get("tolerances", {}).get(claim["tolerance"], claim["tolerance"])

@@ -291,8 +291,7 @@ def _constants() -> str:
         "strength": {"light": _shades(STRENGTH), "dark": _shades(DARK_STRENGTH)},
         "norms": {"light": _shades(NORMS), "dark": _shades(NORMS.reversed())},
     }
-    every = MODELS | MEMORIES | OPERATIONS
-    looks = {name: look._asdict() for name, look in every.items()}
+    looks = {name: look._asdict() for name, look in (MODELS | MEMORIES | OPERATIONS).items()}
     return f"const MAPS = {json.dumps(maps)};\nconst LOOKS = {json.dumps(looks)};"
 
 
