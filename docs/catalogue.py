@@ -178,9 +178,14 @@ def tally(name: str) -> str:
     frame = numbers.verdicts()
     whole, claims = frame["document"] + "." + frame["place"], frame["kind"].eq("claim")
     mine = frame["anchor"] & (whole.str.fullmatch(named) | (claims & frame["place"].str.fullmatch(named)))
-    found = frame.loc[mine & frame["verdict"].ne(""), "verdict"].value_counts(sort=False)
+    mine = frame[mine & frame["verdict"].ne("")]
     several = {"holds": "hold", "fails": "fail", "differs": "differ", "smaller scale": "at smaller scale only"}
-    return ", ".join(f"{n} {several.get(word, word) if n > 1 else word}" for word, n in found.items())
+    counts = []
+    for own, of in ((False, ""), (True, "of our own questions ")):
+        found = mine.loc[mine["own"].eq(own), "verdict"].value_counts(sort=False)
+        said = ", ".join(f"{n} {several.get(word, word) if n > 1 else word}" for word, n in found.items())
+        counts += [of + said] if said else []
+    return "; ".join(counts)
 
 
 @cache

@@ -244,7 +244,7 @@ def _lines(rows: pd.DataFrame) -> Iterator[str]:
         tally = alike["verdict"].value_counts(sort=False)
         verdict = ", ".join(f"{count} {name}" if several else str(name) for name, count in tally.items())
         note = f" <sup>{notes.setdefault(least['note'], len(notes) + 1)}</sup>" if least["note"] else ""
-        scale, seeds = ", ".join(filter(None, [least["scale"], least["setting"]])), alike["seeds"].min() or ""
+        scale, seeds = ", ".join(filter(None, [least["scale"], least["setting"]])), least["seeds"] or ""
         before, about = about, (least["where"], least["says"] + note, least["metric"])
         head = about if about[:2] != before[:2] else ("", "", about[2] if about != before else "")  # said once
         yield _cells(*head, least["split"], printed, ours, seeds, scale, verdict)
