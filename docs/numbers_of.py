@@ -452,6 +452,17 @@ def longer(text: str, **flags: object) -> list[lab.runs.Run]:
     return [lab.runs.load(one, seed) for seed in range(seeds)]
 
 
+def upper_boundaries(seeds: Sequence[int]) -> pd.DataFrame:
+    """F1 of the second layer's boundaries on Wikipedia at ends of words or one step later, and their rate, by seed."""
+    one = longer("wikipedia")[0].experiment
+    runs = [lab.runs.load(one, seed) for seed in seeds]
+    text = lab.datasets.Excerpt(corpus_of(runs), "valid", 10_000)
+    scores = lab.probes.gather([(run, run.model()) for run in runs], lab.probes.segment_scores, text)
+    judged = scores.query("layer == 2 and truth == 'word ends' and within == 'or one after'")
+    by_detector = judged.pivot(index="seed", columns="detector", values="f1")
+    return by_detector.assign(rate=judged.groupby("seed")["rate"].first())
+
+
 def aligned(runs: Sequence[lab.runs.Run]) -> dict[str, Interval]:
     """What notebook 21 judges of networks on their text: "rate", "f1" above chance and "bits" above shuffled."""
     networks = [(run, run.model()) for run in runs]

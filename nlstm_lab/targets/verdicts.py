@@ -25,7 +25,7 @@ COLUMNS = [field.name for field in fields(Row) if field.name not in ("better", "
 
 
 class Runs:
-    """What runs measured (values by seed), and how a rule ended them. UsageError: one is under way."""
+    """What runs measured (values by seed), and how a rule ended them. UsageError: the frame is no table of runs."""
 
     def __init__(self, table: pd.DataFrame) -> None:
         if not isinstance(table, pd.DataFrame) or not {*TABLE} <= {*table}:
@@ -56,7 +56,7 @@ def verdicts(table: pd.DataFrame, claims: pd.DataFrame | None = None) -> pd.Data
         claims: `lab.probes.measured_claims()`.
 
     Raises:
-        UsageError: A run is under way, a claim is not registered, or the frame is no table of runs.
+        UsageError: A claim is not registered, or the frame is no table of runs.
     """
     runs, rows = Runs(table), list[Row]()
     judged = judge_claims(pd.DataFrame(columns=CLAIMS) if claims is None else claims)
