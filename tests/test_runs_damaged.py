@@ -273,7 +273,7 @@ def test_the_committed_tables_follow_from_the_histories(say):
     """What needs no data: `nlstm-lab audit --no-weights`."""
     code, outcome, _ = say("audit", "--no-weights")
     assert code == 0, outcome
-    assert len(outcome.splitlines()) == 15
+    assert len(outcome.splitlines()) == 16
     assert outcome.splitlines()[-1].startswith("not checked: other epochs")
 
 
