@@ -17,9 +17,9 @@ from nlstm_lab.datasets.items import ChinesePoetry, Handwriting, MNISTGlimpses
 from nlstm_lab.datasets.text import CharacterModelling, NestedLanguage
 from nlstm_lab.datasets.words import Autocomplete, TextGeneration
 from nlstm_lab.experiments import Experiment, base
+from nlstm_lab.runs.tables import SAME
 
 STEPS = 20  # of a drawn sequence: the rows' own have up to 649, and an update of theirs takes up to half a minute
-SAME = "_logfreq"  # behind the names of rows that differ in the output bias alone, and take as long
 UPDATES = {"cpu": 3, "cuda": 300}  # on a GPU as many as its kernels are compiled for
 
 

@@ -383,12 +383,12 @@ def drawn(start: str) -> Interval:
     return _pair(medians, "median", INNER | {"value": "tanh"}, OUTER | {"value": "raw"})
 
 
-def boundaries(measure: str, runs: Sequence[lab.runs.Run] = ()) -> pd.DataFrame:
-    """A measurement of the first layer's boundaries, a row a seed and truth; without runs of the annealed HM-LSTM."""
+def boundaries(measure: str, runs: Sequence[lab.runs.Run] = (), layer: int = 1) -> pd.DataFrame:
+    """A measurement of a layer's boundaries, a row a seed and truth; without runs of the annealed HM-LSTM."""
     runs = runs or lab.runs.recorded("ptb_char_hmlstm_annealed", "small")
     networks = [(run, run.model()) for run in runs]
     text = lab.datasets.Excerpt(corpus_of(runs), "valid", 10_000)
-    return lab.probes.gather(networks, getattr(lab.probes, measure), text).query("layer == 1")
+    return lab.probes.gather(networks, getattr(lab.probes, measure), text).query("layer == @layer")
 
 
 def fires(truth: str, runs: Sequence[lab.runs.Run] = ()) -> "pd.Series[float]":
@@ -455,10 +455,8 @@ def longer(text: str, **flags: object) -> list[lab.runs.Run]:
 def upper_boundaries(seeds: Sequence[int]) -> pd.DataFrame:
     """F1 of the second layer's boundaries on Wikipedia at ends of words or one step later, and their rate, by seed."""
     one = longer("wikipedia")[0].experiment
-    runs = [lab.runs.load(one, seed) for seed in seeds]
-    text = lab.datasets.Excerpt(corpus_of(runs), "valid", 10_000)
-    scores = lab.probes.gather([(run, run.model()) for run in runs], lab.probes.segment_scores, text)
-    judged = scores.query("layer == 2 and truth == 'word ends' and within == 'or one after'")
+    scores = boundaries("segment_scores", [lab.runs.load(one, seed) for seed in seeds], layer=2)
+    judged = scores.query("truth == 'word ends' and within == 'or one after'")
     by_detector = judged.pivot(index="seed", columns="detector", values="f1")
     return by_detector.assign(rate=judged.groupby("seed")["rate"].first())
 

@@ -487,6 +487,7 @@ rows = [{ experiment = "e", model = "M", layers = 1, units = 2, bpc = { valid = 
         ("evaluation =", "evalaution =", "evaluation"),
         ("units = 2", "unit = 2", "unit"),
         ("test = 1.1", "tset = 1.1", "test"),
+        ("where =", 'like = "table9"\nwhere =', "table9"),
         ("year = 2017", "year = ", "TOML"),
     ],
 )

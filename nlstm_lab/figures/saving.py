@@ -89,21 +89,6 @@ def _letters(font: str) -> set[int]:
     return set(get_font(font).get_charmap())
 
 
-def agree(old: pd.DataFrame, new: pd.DataFrame, decimals: Mapping[str, int]) -> bool:
-    """Whether stored numbers are those of `new`, which is not rounded, within a unit of their last digit."""
-
-    def close(column: Any) -> bool:
-        a, b = old[column], new[column]
-        if column not in decimals and "f" not in (a.dtype.kind, b.dtype.kind):
-            return bool(a.equals(b))
-        share, unit = (COMPUTED, 10.0 ** -decimals[column]) if column in decimals else (RECORDED, 1e-12)
-        x, y = (pd.to_numeric(values, errors="coerce") for values in (a, b))
-        words = a[x.isna()].astype(str).equals(b[y.isna()].astype(str))
-        return words and bool(np.allclose(y, x, rtol=share, atol=unit, equal_nan=True))
-
-    return len(old) == len(new) and list(old) == list(new) and all(map(close, old))
-
-
 def fingerprint(figure: Figure) -> str:
     """A digest of size, words, colours, lines, markers and scales: the look, as far as it is no consequence of data,
     nor, as positions and ticks are, of the machine's font metrics; without measured numbers in words."""
@@ -226,13 +211,24 @@ def _unchanged(target: Path, record: dict[str, Any], figure: Figure) -> bool:
 
 
 def _numbers_agree(target: Path, figure: Figure) -> bool:
-    """Whether the stored numbers are those of the figure; then they stay, whatever else is drawn anew."""
+    """Whether the stored numbers are the figure's within a unit of their last digit; then they stay as they are."""
     try:
         old = pd.read_csv(target.with_suffix(".csv"))
     except (OSError, ValueError):  # it is missing or damaged
         return False
     frame, decimals = _carried[figure]
-    return agree(old, pd.read_csv(io.StringIO(_csv(frame, 17))), decimals)
+    new = pd.read_csv(io.StringIO(_csv(frame, 17)))  # not rounded
+
+    def close(column: Any) -> bool:
+        a, b = old[column], new[column]
+        if column not in decimals and "f" not in (a.dtype.kind, b.dtype.kind):
+            return bool(a.equals(b))
+        share, unit = (COMPUTED, 10.0 ** -decimals[column]) if column in decimals else (RECORDED, 1e-12)
+        x, y = (pd.to_numeric(values, errors="coerce") for values in (a, b))
+        words = a[x.isna()].astype(str).equals(b[y.isna()].astype(str))
+        return words and bool(np.allclose(y, x, rtol=share, atol=unit, equal_nan=True))
+
+    return len(old) == len(new) and list(old) == list(new) and all(map(close, old))
 
 
 def _write(figure: Figure, target: Path, record: dict[str, Any]) -> None:

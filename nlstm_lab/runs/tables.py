@@ -27,6 +27,7 @@ NO_RUNS = "there are no runs to read; train some with `nlstm-lab train NAME`, or
 RECORD = rf"({'|'.join(SCALES)})-seed.*"  # the folder of a run, recorded or failed
 RUN = ["experiment", "scale", "seed", "parameters", "best_epoch", "state"]  # of a result, in every row of a table
 KEYS = ("setting", "experiment", "scale", "model", "start", "seed", "memory", "update")
+SAME = "_logfreq"  # behind the names of rows that differ in the output bias alone, and take as long
 SCORE = ["evaluation", "metric", "split"]
 # what the half precision of weights may change: a share of a score; points of accuracy, by a few predictions near a
 # tie; a share of the cells
@@ -195,7 +196,7 @@ def outlook(pattern: str, seeds: Sequence[int]) -> pd.DataFrame:
     for path in sorted(paths.bench().glob("trainings-*.csv")):
         hours = pd.read_csv(path, index_col="experiment")["hours"]
         machine = path.stem.removeprefix("trainings-").replace("_", " ")
-        frame[machine] = frame["experiment"].str.removesuffix("_logfreq").map(hours)  # which takes as long
+        frame[machine] = frame["experiment"].str.removesuffix(SAME).map(hours)
     return frame
 
 

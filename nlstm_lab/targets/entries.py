@@ -221,11 +221,12 @@ def load(name: str) -> Document:
     try:
         read = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
         for key, place in read.get("places", {}).items():
-            place |= read["places"].get(place.pop("like", ""), {}) | place | {"document": name, "name": key}
+            alike = read["places"][place.pop("like")] if "like" in place else {}
+            place |= alike | place | {"document": name, "name": key}
         for claim in read.get("claims", ()):  # a tolerance is named
             if "tolerance" in claim:
                 claim["tolerance"] = read.get("tolerances", {}).get(claim["tolerance"], claim["tolerance"])
         return Document.model_validate({**read, "name": name})
-    except (OSError, ValueError, TypeError, AttributeError) as error:  # absent, no UTF-8, no TOML, not these tables
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:  # no file, UTF-8, TOML or such table
         why = " ".join(str(error).split("\n    For further")[0].split())
         raise DamagedFile(f"{path} is no TOML of a document ({why}): restore it with git") from error

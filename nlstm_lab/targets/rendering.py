@@ -27,6 +27,7 @@ from nlstm_lab.targets.verdicts import (
 )
 
 MADE_WITH = "% made with "  # how the last line of a LaTeX table begins
+
 OURS = "ours [95 % interval]"
 RIGHT = ("parameters", "printed", OURS, "seeds")  # columns of a LaTeX table whose numbers end at the right
 SIGNS = {"−": "$-$", "×": r"$\times$", "†": r"$^\dagger$", "“": "``", "”": "''", "’": "'"}
