@@ -161,7 +161,7 @@ def comparisons(
     >>> comparisons(values, "bpc", {"a worse than b": ({"model": "a"}, {"model": "b"})})["verdict"].tolist()
     ['holds']
     """
-    groups = [({}, frame)] if by is None else [({by: value}, part) for value, part in frame.groupby(by, sort=False)]
+    groups = [({by: at}, part) for at, part in frame.groupby(by, sort=False, dropna=False)] if by else [({}, frame)]
     pairs = [({"comparison": name} | at, group, pair) for name, pair in sides.items() for at, group in groups]
     return pd.DataFrame([about | _compared(group, column, *pair).row() for about, group, pair in pairs])
 

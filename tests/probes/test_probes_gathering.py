@@ -74,9 +74,11 @@ def test_pairs_leave_out_the_seeds_that_lack_one():
     assert compared(frame, {"memory": "outer"}, {"memory": "inner"}).verdict == "fails"
     (inner, outer) = probes.intervals(frame, "median", by=["memory"]).itertuples()
     assert (inner.n, inner.mean, outer.n, outer.mean) == (4, 7.0, 5, 2.0)
-    many = pd.concat([frame.assign(start="zero"), frame.assign(start="log", median=-frame["median"])])
+    starts = [frame.assign(start="zero"), frame.assign(start="log", median=-frame["median"]), frame.assign(start=None)]
+    many = pd.concat(starts)
     both = probes.comparisons(many, "median", {"longer": ({"memory": "inner"}, {"memory": "outer"})}, by="start")
-    assert both[["start", "verdict"]].values.tolist() == [["zero", "holds"], ["log", "fails"]]
+    assert both["start"].fillna("none").tolist() == ["zero", "log", "none"]
+    assert both["verdict"].tolist() == ["holds", "fails", "holds"]
 
 
 def test_two_networks_are_not_paired_and_an_untrained_one_is_another():
