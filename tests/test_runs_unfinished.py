@@ -54,24 +54,21 @@ def test_its_history_is_the_beginning_of_that_of_the_whole_run(train):
 
 
 @pytest.mark.slow
-def test_histories_and_descriptions_say_how_far_it_is(train):
-    train(7)
+def test_looking_at_it_says_how_far_it_is_and_touches_nothing(train):
+    attempt = train(7)
+    before = {path.name: path.read_bytes() for path in attempt.iterdir()}
     assert runs.table().empty
     assert not runs.recorded()
     assert not runs.unfinished("mnist_*")
     found = runs.unfinished(NAME)
     assert runs.describe_runs(found).endswith("one seed; 2 of 4 epochs, under way.")
     assert set(runs.histories(found)["state"]) == {"2 of 4 epochs, under way"}
-
-
-@pytest.mark.slow
-def test_it_is_not_taken_for_one_that_is_done(train):
-    train(7)
-    (partial,) = runs.unfinished()
     with pytest.raises(MissingRun, match=r"2 of 4.*`nlstm-lab train "):
-        partial.model()
+        found[0].model()
     with pytest.raises(MissingRun, match="`nlstm-lab runs`"):
         runs.load(NAME, 0, "smoke")
+    assert {path.name: path.read_bytes() for path in attempt.iterdir()} == before
+    assert peek(attempt / "nothing.pt") is None
 
 
 @pytest.mark.slow
@@ -92,16 +89,6 @@ def test_before_its_first_checkpoint_it_has_no_history_yet(train, say):
     assert partial.history.empty
     assert math.isnan(partial.hours_left)
     assert "no history yet" in say("runs")[1]
-
-
-@pytest.mark.slow
-def test_looking_touches_nothing(train):
-    attempt = train(7)
-    before = {path.name: path.read_bytes() for path in attempt.iterdir()}
-    (partial,) = runs.unfinished()
-    assert partial.progress.epoch == 2
-    assert {path.name: path.read_bytes() for path in attempt.iterdir()} == before
-    assert peek(attempt / "nothing.pt") is None
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import pytest
 
+from nlstm_lab.cells import fast
 from nlstm_lab.cells.fast import lacking, unrolled
 
 
@@ -14,7 +15,10 @@ def _however_small():
 
 
 @pytest.fixture
-def compiler(device):
-    """Skips where inductor cannot compile; asked by the test, since the answer takes seconds of importing."""
+def compiler(device, monkeypatch):
+    """Skips where inductor cannot compile (importing it takes seconds), and sees to it that something was compiled."""
     if what := lacking(device.type):
         pytest.skip(f"inductor does not compile here: {what}")
+    monkeypatch.setattr(fast, "_compiled", {})
+    yield
+    assert fast._compiled

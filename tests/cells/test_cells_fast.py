@@ -153,6 +153,7 @@ def test_precisions_stay_close_to_float64(unit, name, tolerance, device):
     layer, x = unit(20, 64).to(device), torch.randint(20, (30, 8)).to(device)
     with precision(name):
         results = everything(layer, x)
+    assert torch.equal(results[0], everything(layer, x)[0]) is (name == "fp32")  # bf16 is bf16
     with disabled():
         within(tolerance, results, everything(layer.double(), x))
 
@@ -165,6 +166,7 @@ def test_bf16_products_of_the_hm_lstm_stay_close_to_float64(device):
     x = torch.randn(20, 8, 20).to(device)
     with precision("bf16"):
         results = read(unit, x)
+    assert not torch.equal(results[0], read(unit, x)[0])
     with disabled():
         within(2e-2, results, read(unit.double(), x.double()))
 

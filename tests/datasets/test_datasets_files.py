@@ -389,6 +389,15 @@ def test_a_damaged_entry_is_built_anew(home, what, damage):
     assert len(list((home / "cache").iterdir())) == 1  # nothing is left over
 
 
+def test_a_copy_is_imported_and_checked_by_the_command_line(say, home, publish):
+    publish("text8", [b" a text"], store=False)
+    (home / "mine").write_bytes(b" a text")
+    assert say("data", "import", "text8", str(home / "mine"))[0] == 0
+    assert say("data", "check", "text8")[0] == 0
+    (home / "data" / "text8" / "text8").write_bytes(b" a tex!")
+    assert say("data", "check")[0] == 1
+
+
 def test_a_cache_that_cannot_be_written_says_where_to_turn(home):
     (home / "cache").write_text("a file where the folder should be")
     with pytest.raises(LabError, match="NLSTM_LAB_CACHE") as caught:

@@ -11,8 +11,8 @@ from test_datasets_files import tarred
 
 from nlstm_lab.datasets import registry
 from nlstm_lab.datasets.base import Mixture, Symbols, Vectors, split_90_5_5
-from nlstm_lab.datasets.items import LACUNA, ChinesePoetry, Handwriting, MNISTGlimpses, glimpses
-from nlstm_lab.datasets.words import SEED, Autocomplete, TextGeneration, pack
+from nlstm_lab.datasets.items import LACUNA, ChinesePoetry, Handwriting, Lines, MNISTGlimpses, glimpses
+from nlstm_lab.datasets.words import SEED, Autocomplete, Sequences, TextGeneration, pack
 from nlstm_lab.errors import DamagedFile, UsageError
 
 
@@ -92,6 +92,17 @@ def wander(seed, points):
 
 
 LINES = {f"lineStrokes/a/a01-000u-{k:02}.xml": line(wander(k, 5 + k)) for k in range(1, 41)}
+
+
+def test_a_line_that_is_read_is_one_of_its_split_as_it_was_written(publish):
+    publish("iamondb", [tarred({f"a/{k:02}.xml": line(wander(k, 299 + k)) for k in range(1, 21)}), b"transcripts"])
+    task, (points,) = Handwriting().load(), Lines("test", 1).read()
+    (number,) = task.rows["test"]
+    path = np.cumsum(points[:, :2].numpy() * task.deviation + task.mean, axis=0)
+    written = np.concatenate(wander(number + 1, task.sizes[number]))
+    np.testing.assert_allclose(path - path[0], written - written[0], atol=0.01)
+    with pytest.raises(UsageError):
+        Lines("test", 2).read()
 
 
 def test_lines_become_normalized_offsets(publish):
@@ -244,6 +255,17 @@ def test_packing_is_greedy_and_leaves_out_what_never_fits():
     packed = pack(starts, len(text), 8).arrays
     assert packed["firsts"].tolist() == [0, 2, 4]  # "aa bbbb", "c", then nothing of eleven letters, "e ff"
     assert packed["sizes"].tolist() == [8, 2, 5]
+
+
+def test_sequences_are_the_first_of_their_split(publish):
+    publish("text8", [text8()])
+    config = TextGeneration(length=20, batch_size=8)
+    task = config.load()
+    batch = next(task.evaluate("test", "blocks"))
+    told = [task.vocabulary.decode(codes).rstrip("\0") for codes in batch.inputs.T]
+    assert Sequences(config, "test", 5).read() == told[:5]
+    with pytest.raises(UsageError):
+        Sequences(config, "test", 99_999).read()
 
 
 def test_an_order_is_cut_ninety_five_five_and_nothing_is_lost():

@@ -173,9 +173,12 @@ def test_ptb_has_its_published_counts():
         assert ours == [line.strip() for line in whole] != whole
 
 
-def test_an_excerpt_begins_where_it_says():
+def test_an_excerpt_is_of_its_split_and_begins_where_it_says():
     text = NestedLanguage(size=10_000)
-    assert Excerpt(text, "valid", 40, 60).read() == Excerpt(text, "valid", 100).read()[60:]
+    corpus = text.load().corpus
+    assert Excerpt(text, "valid", 40, 60).read() == corpus.vocabulary.decode(corpus.splits["valid"][60:100])
+    with pytest.raises(UsageError):
+        Excerpt(text, "valid", 501).read()
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import json
 import sys
 
 import pytest
+import safetensors.torch
 import torch
 from torch import nn
 
@@ -21,6 +22,8 @@ NETWORKS = {
     "given": (ModelConfig("hrnn", 6, 2, boundaries=(" .",)), ENDS),
     "words": (ModelConfig("gru", 6), Interface(Symbols(5, True), Symbols(2, names=("a b", "c")), ABC)),
     "points": (ModelConfig("lstm", 6, initial_state="learned"), Interface(Vectors(3), Mixture(2))),
+    "classes": (ModelConfig("lstm", 6), Interface(Vectors(3), Symbols(4), per_sequence=True)),
+    "pieces": (ModelConfig("gru", 6), Interface(Symbols(5), Symbols(5), Vocabulary(("un", "able", "s", "re", "do")))),
 }
 
 
@@ -35,6 +38,7 @@ def test_a_network_comes_back_the_same(config, ends, dtype, tmp_path):
     with torch.no_grad():
         torch.testing.assert_close(again(x)[0], network(x)[0], rtol=0, atol=0)
     assert (again.name, again.words, again.config.record()) == ("mine", network.words, config.record())
+    assert (again.vocabulary, again.per_sequence) == (network.vocabulary, network.per_sequence)
     assert not again.training
 
 
@@ -43,6 +47,8 @@ def test_half_precision_is_kept_in_the_file_and_read_wide(tmp_path):
     models.save(models.build(config, ends, seed=0).half(), tmp_path)
     with pytest.raises(TypeError):  # JSON has no sets; what is there stays
         models.save(models.build(config, ends, seed=1, name={"set"}), tmp_path)
+    stored = safetensors.torch.load_file(tmp_path / "weights.safetensors")
+    assert {tensor.dtype for tensor in stored.values()} == {torch.float16}
     assert models.load(tmp_path).device == torch.device("cpu")
     assert next(models.load(tmp_path).parameters()).dtype == torch.float32
 

@@ -115,3 +115,6 @@ def test_a_class_is_predicted_from_the_last_step():
     ends = lab.models.Interface(Vectors(3), Symbols(4), per_sequence=True)
     model, x = lab.models.build(lab.models.ModelConfig("lstm", 5), ends, seed=0), torch.randn(6, 2, 3)
     torch.testing.assert_close(model(x)[0], model.readout(model.recurrent(x)[0][-1]))
+    score, targets = model.score(Batch(x, torch.tensor([1, 3])))[0], torch.tensor([1, 3])
+    torch.testing.assert_close(score.nats, nn.functional.cross_entropy(model(x)[0], targets, reduction="sum"))
+    assert (int(score.counted), int(score.sequences)) == (2, 2)

@@ -53,13 +53,23 @@ def test_weight_norm_is_taken_as_it_computes(norm):
         torch.testing.assert_close(model(codes)[0], model.readout(rnn(model.embedding(codes))[0]))
 
 
-@pytest.mark.parametrize("rnn", [nn.LSTM(4, 6, 2, batch_first=True), nn.GRU(4, 6), nn.RNN(4, 6), NestedLSTM(4, 6)])
+@pytest.mark.parametrize(
+    "rnn", [nn.LSTM(4, 6, 2, batch_first=True), nn.GRU(4, 6), nn.RNN(4, 6), NestedLSTM(4, 6, batch_first=True)]
+)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_every_kind_and_type_is_taken_and_stays_as_it_was(rnn, dtype):
-    rnn = rnn.to(dtype).train()
+    rnn, batch_first = rnn.to(dtype).train(), rnn.batch_first
     model = wrap(rnn, readout=nn.Linear(6, 8, dtype=dtype), embedding=nn.Embedding(8, 4, dtype=dtype))
-    assert rnn.training
+    assert (rnn.training, rnn.batch_first) == (True, batch_first)
     assert probes.trace(model, "abc").sizes["time"] == 3
+
+
+def test_symbols_that_are_words_are_handed_in_as_codes():
+    model = wrap(vocabulary=[f"word{k}" for k in range(8)])
+    with pytest.raises(UsageError, match="codes"):
+        probes.trace(model, "word1")
+    assert probes.trace(model, [2, 0]).symbol.values.tolist() == ["word2", "word0"]
+    assert probes.attribution(model, [2, 0], "word3").equals(probes.attribution(model, [2, 0], 3))
 
 
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])

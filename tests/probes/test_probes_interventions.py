@@ -138,6 +138,8 @@ def test_a_swap_that_changes_nothing_costs_nothing_in_any_unit(unit, flags, text
             cell.boundary = "step"
     for memory in (*names(model.recurrent), *hidden_names(2)):
         assert intervene(model, text, memory, moments=MOMENTS, distance=5, other=text).kl.max() == 0
+    for memory in hidden_names(2):
+        assert intervene(model, text, memory, moments=MOMENTS, distance=5).kl.max() > 0
 
 
 def test_the_horizon_is_the_loss_from_so_much_context(network, text, monkeypatch):

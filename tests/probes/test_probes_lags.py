@@ -83,19 +83,6 @@ def lags_of(monkeypatch):
     return lambda frame: connectivity_lags(None, [group for _, group in frame.groupby("text")])
 
 
-@pytest.mark.slow
-def test_a_bootstrap_over_texts_covers_as_often_as_it_promises(lags_of):
-    generator = np.random.default_rng(0)
-    hits = 0
-    for _ in range(60):
-        lags = pd.DataFrame({"text": range(200), "value": generator.normal(10, 2, 200)})
-        frame = lags.assign(where="all", quantity="mean_lag", lag=np.nan)
-        (row,) = lags_of(frame).to_dict("records")
-        hits += row["low"] <= 10 <= row["high"]
-    assert row["texts"] == 200
-    assert 52 <= hits <= 60  # of 60, 95 % of the time
-
-
 def test_a_bootstrap_knows_of_lags_that_only_long_texts_reach(lags_of):
     rows = [
         {"text": text, "where": "all", "quantity": "share_at_lag", "lag": lag, "value": 0.5}

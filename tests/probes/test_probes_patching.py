@@ -109,7 +109,7 @@ def test_attribution_is_patching_to_first_order(network):
         weight = model.recurrent.layers[0].weight_ih
         weight[:, 4] = weight[:, 5] + 1e-3 * torch.randn(len(weight), generator=torch.Generator().manual_seed(0))
     found = patch(model, ("abdij gh", "abeij gh", "a", "b"))
-    assert float(np.abs(found.patched).max()) > 1e-6
+    assert float(np.abs(found.patched).max()) > 3e-5
     np.testing.assert_allclose(found.attributed, found.patched, rtol=0.05, atol=3e-6)
 
 

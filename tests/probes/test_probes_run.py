@@ -43,6 +43,8 @@ def test_an_identity_edit_changes_nothing_bit_for_bit(any_network, text):
     edited = run(model, text[:40], edits=dict.fromkeys(places, same) | {(states[0], 7, (1, 2)): same})
     assert torch.equal(plain.logits, edited.logits)
     assert all(torch.equal(plain.values[name], edited.values[name]) for name in plain.values)
+    mute = run(model, text[:40], edits=dict.fromkeys(hidden_names(2), zero))
+    torch.testing.assert_close(mute.logits, model.readout.bias.detach().expand(40, -1))
 
 
 def test_what_is_read_is_what_a_trace_has(any_network, text):

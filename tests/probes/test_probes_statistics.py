@@ -27,6 +27,7 @@ def test_the_bootstrap_of_a_mean_is_as_wide_as_theory_says():
     result = bootstrap(x)
     assert result.high - result.low == pytest.approx(2 * 1.96 * x.std() / 20, rel=0.07)
     assert result.mean == pytest.approx(x.mean())
+    assert (result.low + result.high) / 2 == pytest.approx(x.mean(), abs=0.02)
     assert bootstrap(x) == bootstrap(x)  # the same draw each time
     assert np.isnan(bootstrap([1.0, 2.0]).low)
     assert np.isnan(bootstrap([]).mean)

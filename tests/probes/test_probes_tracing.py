@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from nlstm_lab import models, probes
-from nlstm_lab.cells import HMLSTM, LSTM, ClockworkRNN, NestedLSTM
+from nlstm_lab.cells import HMLSTM, LSTM, NestedLSTM
 from nlstm_lab.probes import tracing
 from nlstm_lab.probes.lags import gradient_by_distance
 from nlstm_lab.probes.reading import evaluating
@@ -74,15 +74,6 @@ def test_chunks_change_nothing(network, text, monkeypatch):
     pieces = probes.trace(model, text)
     for name in whole.data_vars:
         np.testing.assert_allclose(pieces[name], whole[name], atol=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("layers", [1, 2])
-def test_a_clockwork_is_traced(network, text, layers):
-    model = network(ClockworkRNN, num_layers=layers)
-    result = probes.trace(model, text)
-    assert dict(result.h.sizes) == {"time": 400, "layer": layers, "unit": 8}
-    assert "active" not in result
 
 
 def test_every_part_keeps_its_own_mode(network):

@@ -337,12 +337,11 @@ def test_seconds_and_tokens_are_those_of_all_attempts(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_training_goes_on_on_a_gpu_and_back(device, tmp_path):
-    def trained(where):
-        for epoch, device in enumerate((CPU, where, CPU)):
-            done = fit(network(), TrainingConfig(epoch + 1, 0.01), checkpoint=f"{tmp_path}/{where}", device=device)
-        return [row[-1] for row in done.history]
-
-    assert trained(device) == pytest.approx(trained("cpu"), rel=0 if device == CPU else 1e-6)
+    for epochs, where in enumerate((CPU, device, CPU), 1):
+        done = fit(network(), TrainingConfig(epochs, 0.01), Cold(), checkpoint=tmp_path / "checkpoint.pt", device=where)
+    whole = fit(network(), TrainingConfig(3, 0.01), Cold())
+    values, expected = ([row[-1] for row in one.history] for one in (done, whole))
+    assert values == pytest.approx(expected, rel=0 if device == CPU else 1e-6)
 
 
 ELSEWHERE = {"processor": "another", "threads": 4, "instructions": "AVX2", "cuda": [], "torch": "2.0"}
