@@ -115,7 +115,7 @@ def current() -> dict[str, Any]:
 def changed(target: Path, made_with: Mapping[str, Any]) -> dict[str, Any]:
     """The notebook's parameters whose values differ from those that made `target`; where any does, it is to be kept.
 
-    None outside notebooks, in a workspace, where nothing was made, and with $NLSTM_LAB_REPLACE.
+    No parameter does outside notebooks, in a workspace, where nothing was made, and with $NLSTM_LAB_REPLACE.
     """
     replaced = os.environ.get("NLSTM_LAB_REPLACE") or target.is_relative_to(paths.workspaces())
     if _shell() is None or not made_with or replaced:

@@ -33,7 +33,7 @@ def t_interval(values: Iterable[float]) -> Interval:
     >>> [round(end, 3) for end in t_interval([1.0, 2.0, 3.0])]
     [2.0, -0.484, 4.484]
     """
-    sample = np.asarray(list(values.values() if isinstance(values, Mapping) else values), dtype=float)
+    sample = np.asarray([*values], dtype=float)
     mean = float(sample.mean()) if sample.size else NAN
     if sample.size < 3:
         return Interval(mean, NAN, NAN)

@@ -4,7 +4,7 @@ What these arguments mean wherever they are taken:
 
     input: What is read, in one of the forms that the class names.
     x: Vectors [..., features], or integer symbols [...] that stand for one-hot vectors; time, then the batch first.
-    hx, state, states: The last state, as users see it, flat, or flat for each layer; None for zeros.
+    hx, state, states: The last state, as users see it, flat, or flat for each layer; None: zeros, or what was learned.
     projected, summed: What the input adds to the pre-activations, and all of them, [B, rows of the matrices].
     hook, hooks: Called with every gate and state of a step (`Hook`), one for each layer; None for none.
     z_below, h_above, boundary: z_t [B] of the layer below, h_{t-1} [B, hidden_size] of the one above, a given z_t [B].

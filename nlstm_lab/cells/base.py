@@ -6,7 +6,7 @@ Initializations, gate block by gate block, in the order of the rows of a matrix:
 other one orthogonal. `glorot`: every matrix Glorot uniform. `madsen`: Glorot uniform as the article's cells start,
 whose framework keeps the matrices of several gates, for the input and for the hidden state, in one kernel [inputs,
 outputs], and draws it as one. `torch`: everything, biases included, uniform within 1 / sqrt(hidden_size), as
-`torch.nn.LSTM` starts.
+`torch.nn.LSTM` starts; `forget_bias` and its like are added to that.
 """
 
 import copy
@@ -114,7 +114,7 @@ class Cell(Module, ABC):
     """One step of a recurrent network: x_t and the last state in, the new state out.
 
     Shapes: input [B, input_size] (or [input_size], or integer symbols [B] or []), each part of the state [B,
-    hidden_size] where the cell does not say otherwise, zeros where none is given.
+    hidden_size] where the cell does not say otherwise; where none is given, zeros or what was learned.
 
     Raises:
         TypeError: A size, an input or a state of a wrong type, by its name; so does `forward`.

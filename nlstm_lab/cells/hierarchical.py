@@ -57,16 +57,16 @@ class Multiscale(Recurrent):
         output = []
         for t in range(x.shape[0]):
             above = [h for h, _c, _z in states[1:]]  # of step t - 1
-            states, below = [*states], (projected[t], always)
+            states, share, z_below = [*states], projected[t], always
             for k, cell in enumerate(cells):
                 hook = None if hooks is None else hooks[k]
                 h_above = None if cell.top else above[k]
                 given = () if cell.top or boundaries is None else (boundaries[t, :, k],)
-                share, z_below = below
                 if k:
-                    share = cell.project(F.dropout(share, self.dropout, self.training) if self.dropout else share)
+                    h_below = states[k - 1][0]
+                    share = cell.project(F.dropout(h_below, self.dropout, self.training) if self.dropout else h_below)
                 states[k] = cell.recur(share, states[k], hook, z_below, h_above, *given)
-                below = states[k][0], z_below * given[0] if given else states[k][2]
+                z_below = z_below * given[0] if given else states[k][2]
             output.append(torch.cat([h for h, _c, _z in states], -1) if self.all_layers else states[-1][0])
         return torch.stack(output), states
 

@@ -96,12 +96,12 @@ class GuardedLSTMCell(GatedCell):
     def recur(self, projected: Tensor, state: State, hook: Hook | None = None) -> State:
         h, c = state
         summed = hooked(hook, "preactivation", projected + h @ self.weight_hh.t())
-        *first, g, o = summed.chunk(len(self.gates), dim=-1)
-        *first, f, o = map(torch.sigmoid, (*first, o))
+        gate = dict(zip(self.gates, summed.chunk(len(self.gates), dim=-1), strict=True))
+        f, g, o = torch.sigmoid(gate["f"]), torch.tanh(gate["g"]), torch.sigmoid(gate["o"])
         if self.guard == "refined":
-            f = f * f + 2 * first[0] * f * (1 - f)
-        i, f = hooked(hook, "i", first[0] if self.gates[0] == "i" else 1 - f), hooked(hook, "f", f)
-        g, o = hooked(hook, "g", torch.tanh(g)), hooked(hook, "o", o)
+            f = f * f + 2 * torch.sigmoid(gate["r"]) * f * (1 - f)
+        i, f = hooked(hook, "i", torch.sigmoid(gate["i"]) if "i" in gate else 1 - f), hooked(hook, "f", f)
+        g, o = hooked(hook, "g", g), hooked(hook, "o", o)
         c = f * c + i * g
         if self.guard == "clipped":
             c = c.clamp(-1, 1)

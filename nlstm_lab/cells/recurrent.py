@@ -21,7 +21,7 @@ class Recurrent(Module):
     Shapes: input [T, B, input_size] ([B, T, input_size] with `batch_first`, [T, input_size] unbatched, a packed
     sequence, or the same without the last dimension: integer symbols that stand for one-hot vectors); output [T, B,
     output_size], the last layer's h, or with `all_layers` that of every layer side by side, lowest first; each part of
-    the state [num_layers, B, ...], zeros where none is given.
+    the state [num_layers, B, ...]; where none is given, zeros or what was learned.
 
     Code for torch's modules runs unchanged unless it needs one of these: two directions or a projection of h (no
     document has them); parameters by torch's names, `weight_ih_l0` for `layers.0.weight_ih` (a layer may hold cells

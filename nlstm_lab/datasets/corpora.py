@@ -83,7 +83,7 @@ def open_corpus(source: TextSource) -> Corpus:
         raise UsageError(f"the shares of train, valid and test are whole percents that add to 100: {source.share}")
     name, own = source.corpus, source.corpus not in NAMES
     files = registry.locate(name) if name in PUBLISHED else (_own(name) if own else Path(_topics().__file__),)
-    settings: dict[str, Any] = {name: getattr(source, name) for name in ("normalization", "share", "encoding")}
+    settings: dict[str, Any] = {key: getattr(source, key) for key in ("normalization", "share", "encoding")}
     if source.line_ends != "stripped":  # or entries of before would be made anew
         settings["line_ends"] = source.line_ends
     beginning = BEGINNING if own and only_beginning.get() else None

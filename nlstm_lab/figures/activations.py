@@ -1,7 +1,7 @@
 """Cell activations along a sequence: figures 3 and 4 of Nested LSTMs (Moniz & Krueger 2017)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 from unicodedata import east_asian_width
@@ -37,7 +37,7 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
     if "text" in trace.dims:
         raise UsageError("trace must be of one text: take one, trace.sel(text=0)")
     c = trace["c"].transpose("memory", "unit", "time").astype(float)
-    wanted = [*range(units)] if isinstance(units, int) else [*units]
+    wanted = [*(units if isinstance(units, Iterable) else range(units))]
     if c.size == 0 or not wanted:
         raise UsageError("there is nothing to draw: the trace or the list of units is empty")
     if outside := [unit for unit in wanted if unit not in range(c.sizes["unit"])]:

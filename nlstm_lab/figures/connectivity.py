@@ -17,7 +17,7 @@ from nlstm_lab.figures.activations import broken_lines
 from nlstm_lab.figures.plots import memory_label, subplots
 from nlstm_lab.figures.saving import LIVE, attach
 from nlstm_lab.figures.sheets import Point
-from nlstm_lab.figures.style import COLUMN, PAGE, in_order, look, shades, sheet, styled, write  # fmt: skip
+from nlstm_lab.figures.style import COLUMN, PAGE, in_order, look, shades, sheet, styled, write
 from nlstm_lab.settings import choice
 
 Shading = Literal["row", "figure", "log"]
@@ -173,12 +173,12 @@ def _unrolled(ax: Axes, frame: pd.DataFrame, left: float, top: float, pitch: flo
 
 def _arrow(ax: Axes, start: Point, end: Point, faint: bool = False, dotted: bool = False) -> None:
     """From node to node; faint where no gradient is computed, dotted where steps are left out."""
-    style: dict[str, Any] = {"arrowstyle": "-|>,head_width=0.12,head_length=0.2", "linewidth": 0.7}
-    style |= dict.fromkeys(("shrinkA", "shrinkB"), 72 * (RADIUS + 0.015)) | {"color": "#d0d0d0" if faint else "#404040"}
+    how: dict[str, Any] = {"arrowstyle": "-|>,head_width=0.12,head_length=0.2", "linewidth": 0.7}
+    how |= dict.fromkeys(("shrinkA", "shrinkB"), 72 * (RADIUS + 0.015)) | {"color": "#d0d0d0" if faint else "#404040"}
     if dotted:  # and level; its head is solid
-        ax.annotate("", end, start, arrowprops=style | {"arrowstyle": "-", "linestyle": (0, (1, 2))})
-        start, style["shrinkA"] = (end[0] - RADIUS - 0.045, end[1]), 0
-    ax.annotate("", end, start, arrowprops=style)
+        ax.annotate("", end, start, arrowprops=how | {"arrowstyle": "-", "linestyle": (0, (1, 2))})
+        start, how["shrinkA"] = (end[0] - RADIUS - 0.045, end[1]), 0
+    ax.annotate("", end, start, arrowprops=how)
 
 
 KINDS = {"patched": "patched", "attributed": "first order"}

@@ -103,7 +103,7 @@ class Sheet:
         """Lines, each straight from point to point, between the edges of what stands at its ends; heads at the last."""
         how: dict[str, Any] = {"solid_capstyle": "round", "solid_joinstyle": "round", "zorder": 3}
         for path in paths:
-            points = [self._edge(*path[:2]), *path[1:-1], self._edge(*path[:-3:-1])]
+            points = [self._edge(path[0], path[1]), *path[1:-1], self._edge(path[-1], path[-2])]
             across, up = zip(*(self.at(*point) for point in points[: -1 if arrow else None]), strict=True)
             self.ax.plot(across, up, color=colour, linewidth=width, **how)
             if arrow:

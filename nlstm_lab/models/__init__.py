@@ -3,7 +3,7 @@
 What these arguments mean wherever they are taken:
 
     inputs: Symbols [T, B], or vectors [T, B, features].
-    state: Of the recurrent layers; None for zeros.
+    state: Of the recurrent layers; None: zeros, or what was learned.
     hidden: What the readout is given, [..., num_layers * hidden_size] where it sees every layer.
     outputs: What the readout gives, [..., size]; of a constructor, that size.
     targets: What was to be predicted, [...].

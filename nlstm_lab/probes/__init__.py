@@ -32,7 +32,7 @@ A lens: what each memory would predict now and some characters later, by a linea
 >>> dict(lens.read(read.trace).sizes)
 {'memory': 4, 'ahead': 2, 'time': 11, 'vocabulary': 27}
 
-Fixed points: where the network rests while it reads spaces, and how slowly it comes there.
+Fixed points: where a network without boundaries or a clock rests while it reads spaces, and how slowly it comes there.
 
 >>> resting = lab.probes.fixed_points(model, "the cat sat", constant=" ", starts=2).isel(point=0)
 >>> resting.kind.item(), bool(resting.timescale.max() > 1)

@@ -73,9 +73,9 @@ class PlainEdit:
         try:
             array = self.value.sel(asked)
         except KeyError:
-            raise UsageError(f"put: the array has no {asked}, which is to be replaced") from None
+            raise UsageError(f"{self.kind}: the array has no {asked}, which is to be replaced") from None
         if set(array.dims) - {"text", "unit"}:
-            raise UsageError(f"put: an array has the dimensions memory or layer, time, text and unit, not {array.dims}")
+            raise UsageError(f"{self.kind}: an array has memory or layer, time, text and unit, not {array.dims}")
         return PlainEdit(self.kind, array.transpose("text", "unit", missing_dims="ignore").values)
 
 
@@ -290,7 +290,7 @@ class Plan:
             if not callable(edit) or edit in (put, scale, freeze):
                 ways = "zero, put(...), scale(...), freeze() or a function of values [B, units]"
                 raise UsageError(f"the edit of {name!r} must be {ways}, not {edit!r}")
-            edit = replace(edit) if isinstance(edit, PlainEdit) else edit  # nothing is held from an earlier reading
+            edit = replace(edit, held=None) if isinstance(edit, PlainEdit) else edit  # nothing of an earlier reading
             steps = whole(
                 time, length, f"{name!r} cannot be edited at {time}: the text has the steps", from_end=from_end
             )

@@ -57,7 +57,7 @@ def ensure(name: str, measure: Callable[[], pd.DataFrame], /, **measured_with: A
     dropped.
 
     Args:
-        name: The experiment or its name; of a measurement, what its records are called.
+        name: What the measurement's records are called, a word of letters, digits and underscores.
         measure: Called without arguments where there is no record; returns a frame.
         measured_with: All that the result depends on: networks and long texts, which are known by their digest (or the
             digest itself), numbers, strings, and lists of them. A network is known by its parameters and buffers, and

@@ -89,7 +89,7 @@ def _examples(model: Network, text: Text, ahead: Sequence[int], burn_in: int) ->
     codes = encode_symbols(model, text).cpu()
     if (last := len(codes) - 1 - max(counts(ahead, "ahead", 0))) < 1:
         raise UsageError(f"a text of {len(codes)} characters is too short for a lens that looks {max(ahead)} ahead")
-    traced = skipped(trace(model, codes, predictions=False).isel(time=slice(last)), burn_in)
+    traced = skipped(trace(model, codes, predictions=False).isel(time=slice(last)), burn_in, 3)  # one is held out
     return _states(traced), torch.stack([codes[burn_in + 1 + k : last + 1 + k] for k in ahead], 1)
 
 

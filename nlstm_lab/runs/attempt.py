@@ -127,7 +127,7 @@ def ensure(
     Args:
         device, precision: Of a training; a record that is there counts whatever it was made with.
         again: Train although there is a record, which stays until the new one takes its place.
-        patience: The run ends when its validation loss has not improved for so many epochs, and its record says so.
+        patience: The run ends when what chooses its best epoch has not improved for so many, and its record says so.
         finish: Without a patience, a run that one has ended goes on to its last epoch; otherwise its record is loaded.
 
     Raises:

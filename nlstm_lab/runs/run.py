@@ -135,7 +135,7 @@ def matches(name: str, at: str, pattern: str, scale: str | None) -> bool:
 
 
 def is_known(name: str) -> bool:
-    """Whether a record's run can be loaded: not if its experiment or cell type is your own and not imported."""
+    """Whether a record's run can be loaded: not if its experiment is your own, or its cell type and not imported."""
     cell_types = re.findall(r"\+(?:cell_type|unit)=([^+]+)", name)
     return bool(experiments.scales(name)) and models.CELL_TYPES.keys() >= set(cell_types)
 

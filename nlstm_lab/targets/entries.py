@@ -101,7 +101,7 @@ class PrintedRow(Entry):
         subject = f"{self.model} ({self.cites})" if self.cites else f"{self.model} {self.layers} × {self.units}"
         name = f"{self.experiment}{place.reading}" if self.experiment else ""
         return Row(
-            *(place.document, place.name, place.where, kind), anchor=kind == "number" and not place.ours,
+            place.document, place.name, place.where, kind, anchor=kind == "number" and not place.ours,
             own=place.ours, subject=subject, note=self.note, experiment=name, parameters=self.parameters,
             metric=metric, split=split, printed=float(value), as_printed=str(value), setting="as printed",
             verdict=NOT_RUN if name else CITED,
@@ -222,7 +222,7 @@ def load(name: str) -> Document:
         read = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
         for key, place in read.get("places", {}).items():
             alike = read["places"][place.pop("like")] if "like" in place else {}
-            place |= alike | place | {"document": name, "name": key}
+            read["places"][key] = {**alike, **place, "document": name, "name": key}
         for claim in read.get("claims", ()):  # a tolerance is named
             if "tolerance" in claim:
                 claim["tolerance"] = read.get("tolerances", {}).get(claim["tolerance"], claim["tolerance"])

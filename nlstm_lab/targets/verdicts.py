@@ -173,8 +173,8 @@ def _number(place: Place, row: Row, runs: Runs) -> Row:
 
 
 def _ordering(place: Place, row: Row, runs: Runs) -> Row:
-    (largest, *smaller), text = SCALES[::-1], place.substitute or ""
-    evidence = [(largest, "", ""), (largest, text, f"+corpus={text}"), *((scale, text, "") for scale in smaller)]
+    text = place.substitute or ""
+    evidence = [("paper", "", ""), ("paper", text, f"+corpus={text}"), ("small", text, ""), ("smoke", text, "")]
     measured = [  # the best evidence first: scale, the substitute that was read and its variation, values of both
         (scale, text, end, [runs.get(x + end, place, row.metric, row.split, scale) for x in (row.better, row.worse)])
         for scale, text, end in evidence

@@ -40,7 +40,7 @@ def evaluate(network: Network, batches: Iterable[Batch], device: torch.device, m
     """Compute metrics over all predictions of batches, with the state carried where a batch says so.
 
     Args:
-        batches: At least one, or it is a LabError.
+        batches: With one prediction that counts at least, or it is a LabError.
         metric: Its name, such as "bpc".
     """
     network.eval()
@@ -49,8 +49,8 @@ def evaluate(network: Network, batches: Iterable[Batch], device: torch.device, m
         score, state = network.score(batch.to(device), None if batch.fresh else state)
         scored = torch.stack([value.double() for value in score])
         sums = scored if sums is None else sums + scored
-    if sums is None:
-        raise LabError("the split is shorter than one block: take a shorter length or a longer text")
+    if sums is None or not sums[1]:
+        raise LabError("no prediction of the split counts: take a shorter length, a longer text or more words")
     return metrics(sums.tolist(), metric)
 
 

@@ -23,7 +23,7 @@ class BoundaryExplorer(ReadingWidget):
     faint. A page without Python holds readings at `THRESHOLDS`.
 
     Args:
-        networks: An HM-LSTM or a hierarchical RNN over characters, or its run; or several by their names, among which
+        runs: An HM-LSTM or a hierarchical RNN over characters, or its run; or several by their names, among which
             the widget chooses.
         text: What it reads, at most `LONGEST` characters; unknown ones are mapped to the nearest that it knows.
         threshold: Of its detectors (equation 9); None as it was trained. Another slope of the hard sigmoid moves the
@@ -46,8 +46,8 @@ class BoundaryExplorer(ReadingWidget):
     within = Enum(["0", "±1", "or one after"], "0")
     trained = Dict()  # boundary, threshold and slope
 
-    def __init__(self, networks: Given, text: str, threshold: float | None = None) -> None:
-        super().__init__(networks, text=text, threshold=threshold, readings=[], titles={})
+    def __init__(self, runs: Given, text: str, threshold: float | None = None) -> None:
+        super().__init__(runs, text=text, threshold=threshold, readings=[], titles={})
 
     def compute(self, given: dict[str, Any], step: Step) -> dict[str, Any]:
         network = self._networks[given["run"]]

@@ -33,8 +33,8 @@ class RunBrowser(LabWidget):
     `chosen()` gives the picked runs; `figure()` draws a line for each of them.
 
     Args:
-        pattern, scale: Which runs, as in `lab.runs.table`; those of a unit or an experiment of one's own only where it
-            is imported or registered.
+        pattern, scale: Which runs, as in `lab.runs.table`; those of a cell type of one's own only where it is
+            imported, those of an experiment of one's own never.
         pick: Names of runs picked at first; None for the first.
 
     Raises:

@@ -25,7 +25,7 @@ FILES = sorted([*(f"{NAME}.{suffix}" for suffix in ("csv", "json", "pdf", "png",
 
 
 def draw(trace):
-    return figures.cell_activations(trace, units=2)
+    return figures.cell_activations(trace, units=np.int64(2))
 
 
 def contents(folder):

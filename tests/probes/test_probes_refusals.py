@@ -163,6 +163,7 @@ REFUSED = [
     (continued, {"words": WORDS}, "words"),
     (continued, {"edits": {("inner", 14): probes.zero}}, "0 to 13"),
     (lambda net, text: probes.lens(net(), text, burn_in=0).read(probes.trace(net(LSTM), text)), {}, "inner"),
+    (lambda net, text: probes.lens(net(), text[:3], ahead=(0,), burn_in=0), {}, "3 or more"),
     *((lambda net, text, k=k: probes.lens(net(), text, ahead=k), {}, "ahead") for k in ((), (-1,), (0.5,), 3, (400,))),
     (lambda network, text: probes.loss_by_context(network(), text), {}, "positions"),
     *((lambda net, text, k=k: probes.loss_by_context(net(), text, k, 20), {}, "context") for k in ((), (1.5,), 5)),

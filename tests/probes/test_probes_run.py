@@ -170,6 +170,7 @@ def test_a_labelled_array_is_put_where_its_coordinates_say(network, text):
 
 def test_plain_edits_go_through_json_and_begin_anew_in_each_reading(network, text):
     model, mine = network(scale=2.0), freeze()
+    mine(torch.full((1, 8), 9.0))  # which it held, were it not for the beginning of a reading
     trace = run(model, text[:20]).trace
     edits = [
         ("outer o", scale(0.5)),

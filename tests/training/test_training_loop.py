@@ -11,9 +11,9 @@ import torch
 from torch.nn import functional as F
 
 from nlstm_lab import models, training
-from nlstm_lab.datasets.base import Mixture, Symbols
+from nlstm_lab.datasets.base import Batch, Mixture, Symbols
 from nlstm_lab.datasets.text import blocks, streams
-from nlstm_lab.errors import UsageError
+from nlstm_lab.errors import LabError, UsageError
 from nlstm_lab.models import Interface, ModelConfig
 from nlstm_lab.training import TrainingConfig, evaluate
 
@@ -342,6 +342,13 @@ def test_a_training_goes_on_on_a_gpu_and_back(device, tmp_path):
     whole = fit(network(), TrainingConfig(3, 0.01), Cold())
     values, expected = ([row[-1] for row in one.history] for one in (done, whole))
     assert values == pytest.approx(expected, rel=0 if device == CPU else 1e-6)
+
+
+def test_a_split_of_which_no_prediction_counts_is_refused():
+    codes = torch.zeros(4, 2, dtype=torch.long)
+    for batches in ([], [Batch(codes, codes, torch.zeros_like(codes, dtype=torch.bool))]):
+        with pytest.raises(LabError):
+            evaluate(network(), batches, CPU, "bpc")
 
 
 ELSEWHERE = {"processor": "another", "threads": 4, "instructions": "AVX2", "cuda": [], "torch": "2.0"}
