@@ -86,17 +86,17 @@ def fixed_points(model: Network, text: reading.Text, *, constant: Any = None, st
 
 def _move(model: Network, codes: Tensor, constant: Any) -> Map:
     """One step of states [B, all units] under the constant input."""
-    unit = model.recurrent
+    recurrent = model.recurrent
     asked: Any = codes if constant is None else [constant] if isinstance(constant, Integral) else constant
     x = model.vectors(reading.encode(model, asked, "constant")).mean(0)
-    depth = len(reading.names(unit)) // unit.num_layers
+    depth = len(reading.names(recurrent)) // recurrent.num_layers
 
     def move(states: Tensor) -> Tensor:
-        parts = states.unflatten(-1, (-1, unit.hidden_size)).transpose(0, 1)
-        cells, hidden = parts[: -unit.num_layers], parts[-unit.num_layers :]
+        parts = states.unflatten(-1, (-1, recurrent.hidden_size)).transpose(0, 1)
+        cells, hidden = parts[: -recurrent.num_layers], parts[-recurrent.num_layers :]
         packed = (hidden, cells if depth == 1 else cells.unflatten(0, (-1, depth))) if depth else hidden
-        moved = unit(x.expand(1, len(states), -1), packed)[1]
-        return torch.cat([reading.component(unit, moved, name) for name in reading.every_name(unit)], -1)
+        moved = recurrent(x.expand(1, len(states), -1), packed)[1]
+        return torch.cat([reading.component(recurrent, moved, name) for name in reading.every_name(recurrent)], -1)
 
     return move
 

@@ -193,11 +193,11 @@ def _checked(new: Any, old: Tensor, where: str) -> Tensor:
     return new
 
 
-def changed(unit: Recurrent, state: Any, name: str, edit: Edit) -> Any:
+def changed(recurrent: Recurrent, state: Any, name: str, edit: Edit) -> Any:
     """A copy of a packed state [.., B, ..] in which the part of that name is edited; UsageError as `run`."""
-    old = component(unit, state, name)
+    old = component(recurrent, state, name)
     state = rows(state, range(len(old)))
-    component(unit, state, name).copy_(_checked(edit(old), old, name))
+    component(recurrent, state, name).copy_(_checked(edit(old), old, name))
     return state
 
 
@@ -280,7 +280,7 @@ class Plan:
     the first step with one, or a step after all."""
 
     def __init__(self, model: Network, x: Tensor, length: int, edits: Edits, from_end: bool = True) -> None:
-        self.model, self.unit, self.batch = model, model.recurrent, x.shape[1]
+        self.model, self.recurrent, self.batch = model, model.recurrent, x.shape[1]
         self.at_entry: dict[int, list[tuple[str, Edit]]] = defaultdict(list)
         self.inside: dict[tuple[int, int], list[tuple[str, Edit]]] = defaultdict(list)
         with reading(model):
@@ -291,12 +291,11 @@ class Plan:
                 ways = "zero, put(...), scale(...), freeze() or a function of values [B, units]"
                 raise UsageError(f"the edit of {name!r} must be {ways}, not {edit!r}")
             edit = replace(edit, held=None) if isinstance(edit, PlainEdit) else edit  # nothing of an earlier reading
-            steps = whole(
-                time, length, f"{name!r} cannot be edited at {time}: the text has the steps", from_end=from_end
-            )
+            said = f"{name!r} cannot be edited at {time}: the text has the steps"
+            steps = whole(time, length, said, from_end=from_end)
             if units is not None:
-                units = whole(units, self.unit.hidden_size, f"units of {name!r} must be chosen from")
-            owners = [each for each in names(self.unit) if f"{name} ".startswith(f"{each} ")]
+                units = whole(units, self.recurrent.hidden_size, f"units of {name!r} must be chosen from")
+            owners = [each for each in names(self.recurrent) if f"{name} ".startswith(f"{each} ")]
             owner, late = max(owners, key=len, default=name), name.endswith(BEFORE)
             layer, shown, gate = (0, "", None) if late else self._place(name)
             for step in steps:
@@ -311,22 +310,23 @@ class Plan:
     def read(self, step: int, x: Tensor, state: Any) -> tuple[Tensor, Any, list[dict[str, Any]]]:
         """One step of a network with the edits made: output, state, and what each layer computed."""
         if state is None and self.at_entry[step]:
-            state = self.unit._pack([cell.initial_state(self.batch) for cell in self.unit.cells], unbatched=False)
+            begun = [cell.initial_state(self.batch) for cell in self.recurrent.cells]
+            state = self.recurrent._pack(begun, unbatched=False)
         for name, edit in self.at_entry[step]:
-            state = changed(self.unit, state, name, edit)
-        hooks = [partial(_edited, self.inside.get((step, k), ())) for k in range(self.unit.num_layers)]
+            state = changed(self.recurrent, state, name, edit)
+        hooks = [partial(_edited, self.inside.get((step, k), ())) for k in range(self.recurrent.num_layers)]
         return self.model.trace(x, state, hooks)
 
     def _place(self, name: str) -> tuple[int, str, range | None]:
         """The layer of what `name` says, by which name its cell shows it, and of a pre-activation which part."""
-        memories, layers = names(self.unit), self.unit.num_layers
+        memories, layers = names(self.recurrent), self.recurrent.num_layers
         owners = {"": (0, 0)} if layers == 1 else {f"layer {k + 1}": (k, 0) for k in range(layers)}
         owners |= {memory: divmod(k, len(memories) // layers) for k, memory in enumerate(memories)}
         owner = max((each for each in owners if f"{name} ".startswith(f"{each} " if each else "")), key=len, default="")
         layer, depth = owners.get(owner, (0, 0))
         path, quantity = "memory." * depth, name[len(owner) :].strip()
         shown = self.shown[layer] if owner in owners else []
-        cell: Any = self.unit.cells[layer]
+        cell: Any = self.recurrent.cells[layer]
         for _ in range(depth):
             cell = cell.memory
         there = [each.removeprefix(path) for each in shown if each.startswith(path)]
@@ -334,13 +334,13 @@ class Plan:
         gates = [*getattr(cell, "gates", ())] if path + PREACTIVATION in shown else []
         asked, _, gate = quantity.partition(" ")
         if asked == PREACTIVATION and gate in gates:
-            start = gates.index(gate) * self.unit.hidden_size
-            return layer, path + PREACTIVATION, range(start, start + self.unit.hidden_size)
+            start = gates.index(gate) * self.recurrent.hidden_size
+            return layer, path + PREACTIVATION, range(start, start + self.recurrent.hidden_size)
         quantity = "c" if name in memories else quantity
         if quantity not in [*there, *["c"] * (name in memories)]:
             there = [each for each in there if each != "h"]  # of which every name says the layer
-            known = [*every_name(self.unit), *there, *(f"{PREACTIVATION} {each}" for each in gates)]
-            raise UsageError(f"{type(self.unit).__name__} has no {name!r}; {hint(name, known)}")
+            known = [*every_name(self.recurrent), *there, *(f"{PREACTIVATION} {each}" for each in gates)]
+            raise UsageError(f"{type(self.recurrent).__name__} has no {name!r}; {hint(name, known)}")
         if quantity in cell.shown:
             raise UsageError(f"{name!r} cannot be edited: its cell shows it, and goes on without it")
         return layer, path + quantity, None

@@ -25,7 +25,7 @@ def need(trace: xr.Dataset) -> None:
     """Raise UsageError unless this is a trace that has memory cells."""
     check_trace(trace)
     if "c" not in trace:
-        raise UsageError(f"the unit of {trace.attrs.get('model', '')!r} has no memory cells, only hidden states h")
+        raise UsageError(f"{trace.attrs.get('model') or 'this network'} has no memory cells, only hidden states h")
     if "text" in trace.dims:
         raise UsageError("a trace of several texts: take one, trace.sel(text=0), without what is behind its end")
 

@@ -199,24 +199,25 @@ def connectivity_lags(model: Network, texts: Sequence[str] | Sequences, seed: in
     return pd.DataFrame(rows, columns=[*KEYS, "value", "low", "high", "texts"])
 
 
-def gradient_by_distance(unit: Recurrent, inputs: Tensor, seed: int = 0) -> pd.DataFrame:
+def gradient_by_distance(recurrent: Recurrent, inputs: Tensor, seed: int = 0) -> pd.DataFrame:
     """log10 of the norm of d h_T / d x_t and of d h_T / d h_t of every layer, for each sequence and distance T - t.
 
     Only the gradient with respect to the input compares units: a unit's h is not all that it remembers. The norm is
     Frobenius's, estimated without bias from `PROJECTIONS` random directions v as the mean of |v' J|^2, in float64.
     Inputs are symbols [T, B] or vectors [T, B, features]; h_T is the output at the last step.
     """
-    if isinstance(unit, HierarchicalRNN):
+    if isinstance(recurrent, HierarchicalRNN):
         raise UsageError("a hierarchical RNN lacks its boundaries here: ask lab.probes.connectivity")
-    unit = copy.deepcopy(unit).double()
+    recurrent = copy.deepcopy(recurrent).double()
     device, number = inputs.device, inputs.shape[1]
     if not inputs.is_floating_point():
-        inputs = torch.nn.functional.one_hot(inputs, unit.input_size)
+        inputs = torch.nn.functional.one_hot(inputs, recurrent.input_size)
     x = inputs.double().repeat_interleave(PROJECTIONS, dim=1)
-    caches = [Cache() for _ in unit.cells]
-    with reading.evaluating(unit), torch.enable_grad():
+    caches = [Cache() for _ in recurrent.cells]
+    with reading.evaluating(recurrent), torch.enable_grad():
         steps = [step.requires_grad_() for step in x.unbind()]
-        output, _ = unit.run(torch.stack(steps), [cell.initial_state(x.shape[1]) for cell in unit.cells], caches)
+        begun = [cell.initial_state(x.shape[1]) for cell in recurrent.cells]
+        output, _ = recurrent.run(torch.stack(steps), begun, caches)
         directions = torch.randn(output[-1].shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
         nodes = [*steps, *(h for cache in caches for h in cache.values["h"])]
         gradients = torch.autograd.grad((output[-1] * directions.to(device)).sum(), nodes, materialize_grads=True)
@@ -225,8 +226,7 @@ def gradient_by_distance(unit: Recurrent, inputs: Tensor, seed: int = 0) -> pd.D
     values = np.log10(np.maximum(norms, SMALLEST))[:, ::-1]
     where = ["input", *(f"layer {k + 1}" for k in range(len(caches)))]
     index = pd.MultiIndex.from_product([where, range(len(steps)), range(number)], names=["where", "lag", "text"])
-    frame = index.to_frame(index=False).assign(quantity="log10_gradient", value=values.ravel())
-    return frame[["text", *KEYS, "value"]]
+    return index.to_frame(index=False).assign(quantity="log10_gradient", value=values.ravel())[["text", *KEYS, "value"]]
 
 
 def gradients(model: Network, texts: Sequence[str] | Sequences, seed: int = 0) -> pd.DataFrame:

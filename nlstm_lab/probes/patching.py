@@ -120,16 +120,16 @@ def _measured(metric: Metric, logits: Tensor) -> Tensor:
 
 def _of_pair(model: Network, pair: Any, metric: Metric | None, axes: Sequence[str], watch: Any) -> xr.Dataset:
     """`patch` of one pair, without shares."""
-    unit = model.recurrent
+    recurrent = model.recurrent
     *texts, common = _texts(model, pair, 4 if metric is None else 2)
     metric, end = metric or partial(_preference, model, pair[2:]), texts[1][-common:]
-    shape = {"time": common, "memory": len(reading.every_name(unit)), "unit": unit.hidden_size}
+    shape = {"time": common, "memory": len(reading.every_name(recurrent)), "unit": recurrent.hidden_size}
     # what each patch replaces [patches, memories, units]
     memories, units = (torch.eye(n) if axis in axes else torch.ones(1, n) for axis, n in [*shape.items()][1:])
     masks = (memories[:, None, :, None] * units[None, :, None]).flatten(0, 1).bool().to(model.device)
     with reading.evaluating(model), fast.disabled():  # whose preparations do not pay for a single step
         with torch.no_grad():
-            begun = [unit(*model.recurrent_arguments(text[: len(text) - common, None]))[1] for text in texts]
+            begun = [recurrent(*model.recurrent_arguments(text[: len(text) - common, None]))[1] for text in texts]
             state = reading.batched(begun)
             logits = _patched_ends(model, state, end, masks, "time" in axes, watch)
             measured = _measured(metric, logits).double().cpu()
@@ -145,8 +145,8 @@ def _of_pair(model: Network, pair: Any, metric: Metric | None, axes: Sequence[st
         data["attributed"] = (dims, (first.sum(summed) if summed else first).float().cpu().numpy())
     if "unit" not in axes:
         data["log_p"] = ((*dims, "code"), logits[2:].float().log_softmax(-1).view(*patched.shape, -1).cpu().numpy())
-    every = {"memory": reading.every_name(unit), "time": np.arange(common), "unit": np.arange(unit.hidden_size)}
-    coords: dict[str, Any] = {axis: every[axis] for axis in axes}
+    coords: dict[str, Any] = {axis: range(shape[axis]) for axis in axes}
+    coords |= {"memory": reading.every_name(recurrent)} if "memory" in axes else {}
     if "time" in axes and (symbols := reading.symbols_of(model, end)) is not None:
         coords["symbol"] = ("time", symbols)
     return xr.Dataset(data, coords).transpose(*axes, ...)

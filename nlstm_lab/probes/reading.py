@@ -255,10 +255,10 @@ def skipped(traced: xr.Dataset, burn_in: Any, least: int = 1) -> xr.Dataset:
     return traced.isel(time=slice(skip, None))
 
 
-def names(unit: Recurrent) -> list[str]:
-    """The names of a unit's memories, layer by layer, outermost first; none for a unit without cells."""
-    depth = sum(name.rpartition(".")[2] == "c" for name in unit.layers[0].state_names)  # type: ignore[union-attr]
-    return memory_names(unit.num_layers, depth) if depth else []
+def names(recurrent: Recurrent) -> list[str]:
+    """The names of a network's memories, layer by layer, outermost first; none without cells."""
+    depth = sum(name.rpartition(".")[2] == "c" for name in recurrent.layers[0].state_names)  # type: ignore[union-attr]
+    return memory_names(recurrent.num_layers, depth) if depth else []
 
 
 def hidden_names(num_layers: int) -> list[str]:
@@ -266,9 +266,9 @@ def hidden_names(num_layers: int) -> list[str]:
     return ["h"] if num_layers == 1 else [f"layer {k + 1} h" for k in range(num_layers)]
 
 
-def every_name(unit: Recurrent) -> list[str]:
-    """The names of a unit's memories and hidden states."""
-    return [*names(unit), *hidden_names(unit.num_layers)]
+def every_name(recurrent: Recurrent) -> list[str]:
+    """The names of a network's memories and hidden states."""
+    return [*names(recurrent), *hidden_names(recurrent.num_layers)]
 
 
 def memory_states(trace: xr.Dataset) -> dict[str, xr.DataArray]:
@@ -288,13 +288,13 @@ def seen(trace: xr.Dataset) -> dict[str, NDArray[np.float32]]:
     return cells | {name: states.values for name, states in hidden_states(trace).items()}
 
 
-def component(unit: Recurrent, state: Any, name: str) -> Tensor:
+def component(recurrent: Recurrent, state: Any, name: str) -> Tensor:
     """The component of a packed state that is called `name` (a memory or a layer's h), a view [B, hidden_size]."""
-    memories, hidden = names(unit), hidden_names(unit.num_layers)
+    memories, hidden = names(recurrent), hidden_names(recurrent.num_layers)
     if name in hidden:
         layers: Tensor = state[0] if isinstance(state, tuple) else state
         return layers[hidden.index(name)]
-    layer, depth = divmod(memories.index(choice(name, "memory", every_name(unit))), len(memories) // unit.num_layers)
+    layer, depth = divmod(memories.index(choice(name, "memory", [*memories, *hidden])), len(memories) // len(hidden))
     cells: Tensor = state[1]
     return cells[layer] if cells.dim() == 3 else cells[layer, depth]
 

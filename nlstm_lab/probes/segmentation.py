@@ -102,11 +102,11 @@ def together(
 
 
 def _read(model: Network, x: Tensor, state: Any) -> tuple[Tensor, Any, dict[str, Tensor]]:
-    """The unit's output, its state for the next call, and what `LAYERWISE` names, [T, layers, B]."""
-    unit = model.recurrent
-    if isinstance(unit, HMLSTM) and (state is None or isinstance(state, list)):  # what rests is not computed anew
-        states = [cell.initial_state(x.shape[1]) for cell in unit.cells] if state is None else state
-        done = sparse.read(unit, model.recurrent_arguments(x)[0], states, steps=True)
+    """The layers' output, their state for the next call, and what `LAYERWISE` names, [T, layers, B]."""
+    recurrent = model.recurrent
+    if isinstance(recurrent, HMLSTM) and (state is None or isinstance(state, list)):  # what rests is not computed anew
+        states = [cell.initial_state(x.shape[1]) for cell in recurrent.cells] if state is None else state
+        done = sparse.read(recurrent, model.recurrent_arguments(x)[0], states, steps=True)
         if done is not None:
             output, states, layers = done
             steps = torch.tensor([[step[1:] for step in layer] for layer in layers]).unbind(-1)
@@ -122,19 +122,19 @@ def described(model: Network, threshold: float | None) -> dict[str, Any]:
     """The attributes of such a dataset: model, boundary ("step", "sample", "soft" or "given"),
     threshold and slope (0.5 and None where given); UsageError as `boundaries` raises it."""
     check_network(model)
-    unit, named = model.recurrent, called(model)
+    recurrent, named = model.recurrent, called(model)
     threshold = None if threshold is None else above_zero(threshold, "the threshold of z", 1)
-    if not isinstance(unit, HMLSTM | HierarchicalRNN) or unit.num_layers < 2:
+    if not isinstance(recurrent, HMLSTM | HierarchicalRNN) or recurrent.num_layers < 2:
         raise UsageError(f"{named} has no boundaries: choose an HM-LSTM or a hierarchical RNN of two layers at least")
     attributes = {"model": model.name}
-    if isinstance(unit, HierarchicalRNN):
+    if isinstance(recurrent, HierarchicalRNN):
         if threshold is not None:
             raise UsageError(f"{named} has no detectors, its boundaries are given: it takes no threshold")
         return attributes | {"boundary": "given", "threshold": 0.5, "slope": None}
-    cell: Any = unit.cells[0]
+    cell: Any = recurrent.cells[0]
     decided = {"boundary": cell.boundary, "threshold": cell.threshold}
     decided = decided if threshold is None else {"boundary": "step", "threshold": threshold}
-    return attributes | decided | {"slope": None if model.missing_weights else unit.slope}
+    return attributes | decided | {"slope": None if model.missing_weights else recurrent.slope}
 
 
 def _cut(model: Network, threshold: float) -> Network:

@@ -79,7 +79,7 @@ def _block(x: Array) -> pd.DataFrame:
 
 
 def state_timescales(traced: xr.Dataset, *, burn_in: int = 0) -> pd.DataFrame:
-    """Measure the autocorrelation time of every cell, in steps; of a unit without memory cells, of its h.
+    """Measure the autocorrelation time of every cell, in steps; of layers without memory cells, of their h.
 
     Returns:
         One row a cell and kind of value ("raw" or "tanh"): memory, unit, value, life, `timescale`, `low`, `high` and

@@ -38,7 +38,7 @@ def trace(
 
     Returns:
         Float32 variables: `c`, the state, `i`, `f`, `o`, the gates, and `g`, the candidate (time, memory, unit); `h`,
-        the hidden state (time, layer, unit); in units that have them `z`, the boundaries, and `active`, whether a layer
+        the hidden state (time, layer, unit); where there are any `z`, the boundaries, and `active`, whether a layer
         moves as a whole (time, layer); where there is a vocabulary, `log_p` (time, vocabulary), the natural logarithm
         of the probability of what comes next. Coordinates: symbol (time), what was read; memory, "cell", or "outer" and
         "inner", ..., absent without cells, and `leaks`, true where c_t = f c_{t-1} + i g; layer from 1, unit from 0.
@@ -91,11 +91,11 @@ def labelled(
     model: Network, arrays: dict[str, Array], codes: Tensor, lengths: list[int] | None, layers: list[Any]
 ) -> xr.Dataset:
     """Arrays [T, B, ...] of what was recorded of `layers` as a trace; `lengths` of the texts, None for one alone."""
-    unit, leaks = model.recurrent, ["memory.h" not in record for record in memories(layers).values()]
-    coords: dict[str, Any] = {"time": np.arange(len(codes)), "layer": np.arange(1, unit.num_layers + 1)}
-    coords["unit"] = np.arange(unit.hidden_size)
+    recurrent, leaks = model.recurrent, ["memory.h" not in record for record in memories(layers).values()]
+    coords: dict[str, Any] = {"time": np.arange(len(codes)), "layer": np.arange(1, recurrent.num_layers + 1)}
+    coords["unit"] = np.arange(recurrent.hidden_size)
     if leaks:
-        coords |= {"memory": names(unit), "leaks": ("memory", leaks)}
+        coords |= {"memory": names(recurrent), "leaks": ("memory", leaks)}
     symbols: Any = [symbols_of(model, text) for text in codes.unbind(1)]
     symbols = None if symbols[0] is None else np.transpose(symbols)  # [T, B]
     along: tuple[str, ...] = ("time",)
@@ -116,5 +116,5 @@ def labelled(
     dims = dict.fromkeys(GATES, ("memory", "unit")) | dict.fromkeys(CHOICES, ("layer",))
     dims |= {"h": ("layer", "unit"), "log_p": ("vocabulary",)}
     data = {name: ((*along, *dims[name]), array) for name, array in arrays.items()}
-    attributes = {"model": model.name, "depth": len(leaks) // unit.num_layers}
+    attributes = {"model": model.name, "depth": len(leaks) // recurrent.num_layers}
     return xr.Dataset(data, coords, attributes).transpose("text", "time", ..., missing_dims="ignore")

@@ -244,9 +244,9 @@ def recorded(networks: Networks, run: str) -> dict[str, Any]:
     """What is recorded of every unit on a long text: timescales (`known`, f4 [raw and tanh, number, memory, unit]; why
     there is none; on what), and a page a unit."""
     found: dict[str, Any] = {"known": b"", "reasons": [], "known_on": "", "pages": {}}
-    network, one, unit = networks[run], networks.given[run], networks[run].recurrent
-    memories = (names(unit) or hidden_names(unit.num_layers))[::-1]
-    rows = pd.MultiIndex.from_product([memories, range(unit.hidden_size)], names=["memory", "unit"])
+    network, one, recurrent = networks[run], networks.given[run], networks[run].recurrent
+    memories = (names(recurrent) or hidden_names(recurrent.num_layers))[::-1]
+    rows = pd.MultiIndex.from_product([memories, range(recurrent.hidden_size)], names=["memory", "unit"])
     long = as_trained(one, LONG) if isinstance(one, Run) else LONG
     on = f"{LONG.length:,} characters of {LONG.corpus} ({LONG.split})"
     if (record := timescales.find(network, long, seed=getattr(one, "seed", 0))) is not None:

@@ -114,16 +114,16 @@ def step(names: tuple[tuple[str, ...], tuple[str, ...], Kind], product: Tensor, 
 
 
 def unroll_hmlstm(
-    unit: HMLSTM, x: Tensor, states: list[State], boundaries: bool = False
+    recurrent: HMLSTM, x: Tensor, states: list[State], boundaries: bool = False
 ) -> tuple[Tensor, list[State], Tensor | None, Tensor | None] | None:
     """All layers over all steps, x [T, B, features] or symbols [T, B]: `nlstm_lab.cells.fast.unroll`.
 
     None for cells of another class, dropout, several types or devices, and where the readable steps are faster.
     """
-    if not boundaries and (done := sparse.read(unit, x, states)) is not None:
+    if not boundaries and (done := sparse.read(recurrent, x, states)) is not None:
         return *done[:2], None, None
-    cells = [cell for cell in unit.cells if type(cell) is HMLSTMCell]
-    if len(cells) < unit.num_layers or (unit.dropout and unit.training):
+    cells = [cell for cell in recurrent.cells if type(cell) is HMLSTMCell]
+    if len(cells) < recurrent.num_layers or (recurrent.dropout and recurrent.training):
         return None
     tensors = [tensor for state in states for tensor in state] + [t for cell in cells for t in cell.parameters()]
     if not is_uniform((*tensors, cells[0].slope), x) or not pays(states[0][0]):
@@ -138,7 +138,7 @@ def unroll_hmlstm(
     for k in range(count - 1):
         if cells[k].weight_th is not None:  # it reads the layer above
             first[f"down {k}"] = first[f"z {k}"] * first[f"h {k + 1}"]
-    outputs = [f"h {k}" for k in range(0 if unit.all_layers else count - 1, count)]
+    outputs = [f"h {k}" for k in range(0 if recurrent.all_layers else count - 1, count)]
     outputs += [f"{name} {k}" for name in ("z", "z_tilde") for k in range(count)]
     sampled = [f"chance {k}" for k in range(count - 1) if cells[0].boundary == "sample"]
     constants = ["slope", *sampled] if count > 1 else []
