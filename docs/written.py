@@ -126,23 +126,25 @@ def results() -> str:
         rows = catalogue.said(place)
         rows = rows[rows["split"].eq(split)]
         rows = rows[rows["metric"].eq(rows["metric"].iloc[0])]
-        least = catalogue.shown(rows)
-        measured, command = "", f"`sweep '{pattern}' --scale paper`"
-        if least["scale"]:
-            wide = least["high"] - least["low"]
-            digits = 0 if wide > 10 else 2 if wide > 0.1 else 3
-            measured = numbers.ci(numbers.Interval(least["ours"], least["low"], least["high"]), digits)
-            sides = rows["subject"].str.partition(" better than ")
-            first, _, second = sides.loc[least.name]
-            who = f", {first}" if sides[0].nunique() > 1 else ""
-            against = f"{who} against {second}" if len(rows) > 1 else ""
-            measured = f"{measured} {unit}{against}, {SPLITS[split]}, {least['scale']} scale"
-            options = f"--scale {least['scale']} --seeds 0-{int(least['seeds']) - 1} {how}".strip()
-            command = f"`sweep '{pattern}' {options}`"
-        verdict = least["verdict"]
-        if verdict in ("holds", "fails") and not numbers.remaining()[least.name]:
-            verdict = f"{verdict} {LOST}"
-        lines.append(f"| {table} | {claim} | {measured} | {int(least['seeds']) or ''} | {verdict} | {command} |")
+        for _, alike in rows.groupby(-rows["seeds"]):  # the comparisons with most seeds come first
+            least = catalogue.shown(alike)
+            measured, command = "", f"`sweep '{pattern}' --scale paper`"
+            if least["scale"]:
+                wide = least["high"] - least["low"]
+                digits = 0 if wide > 10 else 2 if wide > 0.1 else 3
+                measured = numbers.ci(numbers.Interval(least["ours"], least["low"], least["high"]), digits)
+                sides = rows["subject"].str.partition(" better than ")
+                first, _, second = sides.loc[least.name]
+                who = f", {first}" if sides[0].nunique() > 1 else ""
+                against = f"{who} against {second}" if len(rows) > 1 else ""
+                measured = f"{measured} {unit}{against}, {SPLITS[split]}, {least['scale']} scale"
+                seeds = f"0-{int(least['seeds']) - 1}" if least["seeds"] > 1 else "0"
+                options = f"--scale {least['scale']} --seeds {seeds} {how}".strip()
+                command = f"`sweep '{pattern}' {options}`"
+            verdict = least["verdict"]
+            if verdict in ("holds", "fails") and not numbers.remaining()[least.name]:
+                verdict = f"{verdict} {LOST}"
+            lines.append(f"| {table} | {claim} | {measured} | {int(least['seeds']) or ''} | {verdict} | {command} |")
     return "\n".join(lines) + "\n"
 
 
