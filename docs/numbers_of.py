@@ -110,11 +110,6 @@ def _where(frame: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
     return frame[(frame[[*wanted]] == pd.Series(wanted, dtype=object)).all(axis=1)]
 
 
-def each(experiment: str, scale: str = "paper") -> str:
-    """The number of every seed, in words."""
-    return " and ".join(d(value, 3) for value in values(experiment, scale=scale))
-
-
 def mean(experiment: str, **which: str) -> float:
     return float(values(experiment, **which).mean())
 

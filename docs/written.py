@@ -5,10 +5,12 @@ the verdict and captions in the first cell of every notebook.
 """
 
 from pathlib import Path
+from typing import Any
 
 import catalogue
 import heads
 import numbers_of as numbers
+import pandas as pd
 
 from nlstm_lab import paths, targets
 from nlstm_lab.targets.rendering import LOST, SPLITS
@@ -122,30 +124,34 @@ def results() -> str:
     columns = ["table", "its claim", "measured", "seeds", "verdict", "trained by `.venv/bin/nlstm-lab`"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for table, claim, place, split, unit, pattern in RESULTS:
-        pattern, _, how = pattern.partition(" ")
         rows = catalogue.said(place)
         rows = rows[rows["split"].eq(split)]
         rows = rows[rows["metric"].eq(rows["metric"].iloc[0])]
         for _, alike in rows.groupby(-rows["seeds"]):  # the comparisons with most seeds come first
-            least = catalogue.shown(alike)
-            measured, command = "", f"`sweep '{pattern}' --scale paper`"
-            if least["scale"]:
-                wide = least["high"] - least["low"]
-                digits = 0 if wide > 10 else 2 if wide > 0.1 else 3
-                measured = numbers.ci(numbers.Interval(least["ours"], least["low"], least["high"]), digits)
-                sides = rows["subject"].str.partition(" better than ")
-                first, _, second = sides.loc[least.name]
-                who = f", {first}" if sides[0].nunique() > 1 else ""
-                against = f"{who} against {second}" if len(rows) > 1 else ""
-                measured = f"{measured} {unit}{against}, {SPLITS[split]}, {least['scale']} scale"
-                seeds = f"0-{int(least['seeds']) - 1}" if least["seeds"] > 1 else "0"
-                options = f"--scale {least['scale']} --seeds {seeds} {how}".strip()
-                command = f"`sweep '{pattern}' {options}`"
-            verdict = least["verdict"]
-            if verdict in ("holds", "fails") and not numbers.remaining()[least.name]:
-                verdict = f"{verdict} {LOST}"
-            lines.append(f"| {table} | {claim} | {measured} | {int(least['seeds']) or ''} | {verdict} | {command} |")
+            lines.append(f"| {table} | {claim} | {_judged(rows, catalogue.shown(alike), unit, pattern)} |")
     return "\n".join(lines) + "\n"
+
+
+def _judged(rows: pd.DataFrame, shown: "pd.Series[Any]", unit: str, pattern: str) -> str:
+    """The last columns of `results` for one of a claim's comparisons: measured, seeds, verdict, command."""
+    pattern, _, how = pattern.partition(" ")
+    measured, command, many = "", f"`sweep '{pattern}' --scale paper`", int(shown["seeds"])
+    if shown["scale"]:
+        wide = shown["high"] - shown["low"]
+        digits = 0 if wide > 10 else 2 if wide > 0.1 else 3
+        measured = numbers.ci(numbers.Interval(shown["ours"], shown["low"], shown["high"]), digits)
+        sides = rows["subject"].str.partition(" better than ")
+        first, _, second = sides.loc[shown.name]
+        who = f", {first}" if sides[0].nunique() > 1 else ""
+        against = f"{who} against {second}" if len(rows) > 1 else ""
+        measured = f"{measured} {unit}{against}, {SPLITS[shown['split']]}, {shown['scale']} scale"
+        seeds = f"0-{many - 1}" if many > 1 else "0"
+        options = f"--scale {shown['scale']} --seeds {seeds} {how}".strip()
+        command = f"`sweep '{pattern}' {options}`"
+    verdict = shown["verdict"]
+    if verdict in ("holds", "fails") and not numbers.remaining()[shown.name]:
+        verdict = f"{verdict} {LOST}"
+    return f"{measured} | {many or ''} | {verdict} | {command}"
 
 
 def findings() -> str:
