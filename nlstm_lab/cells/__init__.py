@@ -40,7 +40,12 @@ from nlstm_lab.cells.nested import Addition, NestedLSTM, NestedLSTMCell
 from nlstm_lab.cells.recurrent import Recurrent
 
 # what is unrolled by a faster way than the loop over its readable step
-fast.WAYS |= {LSTMCell: _layers.unroll_lstm, NestedLSTMCell: _layers.unroll, HMLSTM: _layers.unroll_hmlstm}
+fast.WAYS |= {
+    LSTMCell: _layers.unroll_lstm,
+    LayerNormLSTMCell: _layers.unroll_layer_norm,
+    NestedLSTMCell: _layers.unroll,
+    HMLSTM: _layers.unroll_hmlstm,
+}
 
 __all__ = [
     "GRU",

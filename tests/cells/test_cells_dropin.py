@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.utils.rnn import pack_sequence
 from torch.utils.checkpoint import checkpoint
 
-from nlstm_lab.cells import GRU, HMLSTM, LSTM, RNN, NestedLSTM, NestedLSTMCell, fast
+from nlstm_lab.cells import GRU, HMLSTM, LSTM, RNN, LayerNormLSTM, NestedLSTM, NestedLSTMCell, fast
 from tests.cells.test_cells_contract import UNITS, B, D, H, L, T, built, close, every_unit, parts, run
 
 WORDS = 30
@@ -172,7 +172,7 @@ def test_vectorized_and_second_derivatives_are_the_readable_steps(make):
 @pytest.mark.parametrize(
     ("make", "flags"),
     [
-        *((NestedLSTM, {"depth": 3}), (NestedLSTM, {"depth": 1}), (LSTM, {}), (GRU, {})),
+        *((NestedLSTM, {"depth": 3}), (NestedLSTM, {"depth": 1}), (LSTM, {}), (GRU, {}), (LayerNormLSTM, {})),
         *((HMLSTM, {"boundary": boundary, "num_layers": 3, "layer_norm": True}) for boundary in ("sample", "soft")),
         (HMLSTM, {"straight_through": "identity", "num_layers": 3}),
     ],

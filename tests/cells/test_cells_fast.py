@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from nlstm_lab.cells import HMLSTM, LSTM, NestedLSTM, precision
+from nlstm_lab.cells import GRU, HMLSTM, LSTM, LayerNormLSTM, NestedLSTM, precision
 from nlstm_lab.cells.fast import compiled, disabled, exact_kernels, has_bf16, sparse
 from nlstm_lab.errors import UsageError
 
@@ -61,7 +61,7 @@ def data(features, steps, batch, symbols):
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    unit=st.sampled_from([NestedLSTM, NestedLSTM, LSTM]),
+    unit=st.sampled_from([NestedLSTM, NestedLSTM, LSTM, LayerNormLSTM]),
     depth=st.integers(1, 4),
     candidate=st.sampled_from(["identity", "tanh"]),
     bias=st.booleans(),
@@ -73,7 +73,7 @@ def data(features, steps, batch, symbols):
 def test_float64_gradients_equal_the_oracles(unit, depth, candidate, bias, sizes, num_layers, given_state, symbols):
     steps, batch, features, hidden = sizes
     torch.manual_seed(0)
-    flags = {NestedLSTM: {"depth": depth, "candidate": candidate}, LSTM: {}}[unit]
+    flags = {NestedLSTM: {"depth": depth, "candidate": candidate}}.get(unit, {})
     layer = unit(features, hidden, num_layers, bias=bias, dtype=DOUBLE, **flags)
     x, state = data(features, steps, batch, symbols), None
     if given_state:
@@ -125,7 +125,7 @@ def test_float64_gradients_of_the_hm_lstm_equal_the_oracles(flags, sizes, slope,
 
 def test_the_fast_path_is_taken_where_it_serves_and_can_be_turned_off():
     x = torch.randn(5, 2, 3)
-    for unit in (NestedLSTM(3, 4), HMLSTM(3, 4, 3)):
+    for unit in (NestedLSTM(3, 4), LayerNormLSTM(3, 4), HMLSTM(3, 4, 3)):
         assert unit(x)[0].grad_fn.name() == "UnrolledBackward"
         with disabled():
             assert unit(x)[0].grad_fn.name() == "StackBackward0"
@@ -147,15 +147,23 @@ def test_without_gradients_long_sequences_come_out_the_same(boundary):
 
 
 @pytest.mark.parametrize(("name", "tolerance"), [("fp32", 1e-5), pytest.param("bf16", 1e-2, marks=needs_bf16)])
-@pytest.mark.parametrize("unit", [LSTM, NestedLSTM])
-def test_precisions_stay_close_to_float64(unit, name, tolerance, device):
+@pytest.mark.parametrize(("unit", "steps"), [(LSTM, 30), (NestedLSTM, 30), (LayerNormLSTM, 4)])  # norms enlarge it
+def test_precisions_stay_close_to_float64(unit, steps, name, tolerance, device):
     torch.manual_seed(0)
-    layer, x = unit(20, 64).to(device), torch.randint(20, (30, 8)).to(device)
+    layer, x = unit(20, 64).to(device), torch.randint(20, (steps, 8)).to(device)
     with precision(name):
         results = everything(layer, x)
     assert torch.equal(results[0], everything(layer, x)[0]) is (name == "fp32")  # bf16 is bf16
     with disabled():
         within(tolerance, results, everything(layer.double(), x))
+
+
+@needs_bf16
+@pytest.mark.parametrize("unit", [GRU(4, 3), HMLSTM(4, 3, 2, dropout=0.5), NestedLSTM(4, 3, inner_cell="coupled")])
+def test_what_has_no_bf16_products_refuses_them(unit):
+    with precision("bf16"), pytest.raises(UsageError, match="bf16"):
+        unit(torch.randn(5, 2, 4))
+    unit(torch.randn(5, 2, 4))
 
 
 @needs_bf16
@@ -222,12 +230,16 @@ def test_a_training_has_the_same_curve_with_and_without_the_fast_path(boundary):
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
-    ("name", "dtype", "tolerance"),
-    [("fp32", DOUBLE, 1e-10), pytest.param("bf16", torch.float32, 1e-2, marks=[needs_bf16, pytest.mark.soak])],
+    ("make", "name", "dtype", "tolerance"),
+    [
+        (NestedLSTM, "fp32", DOUBLE, 1e-10),
+        (LayerNormLSTM, "fp32", DOUBLE, 1e-10),
+        pytest.param(NestedLSTM, "bf16", torch.float32, 1e-2, marks=[needs_bf16, pytest.mark.soak]),
+    ],
 )
-def test_compiled_functions_give_the_same(name, dtype, tolerance, device):
+def test_compiled_functions_give_the_same(make, name, dtype, tolerance, device):
     torch.manual_seed(0)
-    layer, x = NestedLSTM(5, 19, dtype=dtype).to(device), torch.randn(7, 3, 5, dtype=dtype).to(device)
+    layer, x = make(5, 19, dtype=dtype).to(device), torch.randn(7, 3, 5, dtype=dtype).to(device)
     with precision(name), compiled():
         results = everything(layer, x)
     with disabled():
@@ -264,7 +276,7 @@ def test_torchs_switch_is_put_back():
         pass
 
 
-@pytest.mark.parametrize("make", [LSTM, NestedLSTM, HMLSTM])
+@pytest.mark.parametrize("make", [LSTM, NestedLSTM, LayerNormLSTM, HMLSTM])
 def test_a_graph_is_walked_twice_when_it_is_retained_and_goes_with_its_output(make):
     torch.manual_seed(0)
     layer, x = make(4, 6, 2).double(), torch.randn(8, 3, 4, dtype=DOUBLE)

@@ -38,12 +38,15 @@ def unroll(unit: Any, x: Tensor, *states: Any) -> Any:
     """All steps of a cell or network, x [T, B, features] or symbols [T, B], by its fast way.
 
     None where there is none: for another class, type or device, an empty batch, tensors that are not plain, and under
-    everything that must see the single operations.
+    everything that must see the single operations. UsageError: none, and the products are to be taken in bf16.
     """
-    if torch.compiler.is_compiling() or not _enabled.get() or (way := WAYS.get(type(unit))) is None:
+    if torch.compiler.is_compiling() or not _enabled.get():
         return None
     watched = torch._C._get_tracing_state() is not None or autocasts(x.device) or is_transformed()
-    return None if watched or 0 in x.shape[:2] or not _is_plain(x) else way(unit, x, *states)
+    serves = type(unit) in WAYS and not watched and 0 not in x.shape[:2] and _is_plain(x)
+    if (found := WAYS[type(unit)](unit, x, *states) if serves else None) is None and _precision.get() == "bf16":
+        raise UsageError(f"{type(unit).__name__} has no bf16 products, or not as it is used here: use fp32")
+    return found
 
 
 def is_transformed() -> bool:

@@ -1,12 +1,15 @@
 """The stages of the layers that the one unroll computes: Nested LSTMs of any depth (1 is the LSTM), and HM-LSTMs."""
 
+import functools
 import warnings
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from nlstm_lab.cells.base import State, gates, product
+from nlstm_lab.cells.baselines import LayerNormLSTMCell
 from nlstm_lab.cells.fast import exact_kernels, is_uniform, product_type, sparse
 from nlstm_lab.cells.fast.unrolled import Stage, Tensors, pays, unrolled
 from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell, Kind, act
@@ -70,19 +73,54 @@ def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Te
             gives = {**{f"c {j}": H for j in reversed(range(k + 1))}, "h": H}
             stages.append(Stage(leave, kind, factor, (*takes, *(f"o {j}" for j in reversed(range(k)))), gives))
     weights = [cell.weight_hh, *(torch.cat((level.weight_ih, level.weight_hh), 1) for level in chain[1:])]
-    dtype = product_type(state[0])
-
-    def share(x: Tensor) -> Tensor:
-        """`cell.project(x)`, a product of the fast path's type."""
-        if x.dtype == dtype or not x.is_floating_point():
-            return cell.project(x)
-        found = product(x.to(dtype), cell.weight_ih.to(dtype)).to(x.dtype)
-        return found if cell.bias is None else found + cell.bias
-
     first = dict(zip(("h", *(f"c {k}" for k in range(last + 1))), state, strict=True))
-    source = cell.weight_ih, cell.bias
-    (hidden,), ended = unrolled(stages, ["h"], first, weights, trained, x, share, source)
+    project = functools.partial(share, weight=cell.weight_ih, bias=cell.bias)
+    (hidden,), ended = unrolled(stages, ["h"], first, weights, trained, x, project)
     return hidden, tuple(ended)
+
+
+def share(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """The input's share of a product, W x + b, of factors in the fast path's type."""
+    dtype = product_type(weight)
+    if x.dtype == dtype or not x.is_floating_point():
+        return product(x, weight, bias)
+    found = product(x.to(dtype), weight.to(dtype)).to(x.dtype)
+    return found if bias is None else found + bias
+
+
+def normalized(kind: None, share: Tensor, *tensors: Tensor) -> Tensors:
+    """A layer-normalized step, c and h, given the norm of the last h's product, c, the norm of c, and the bias."""
+    read, c, gain, shift, *bias = tensors
+    i, f, g, o = gates(share + read + bias[0] if bias else share + read)
+    c = f * c + i * g
+    return c, o * torch.tanh(F.layer_norm(c, gain.shape, gain, shift))
+
+
+def norm(kind: None, product: Tensor, gain: Tensor) -> Tensors:
+    """The norm of a product, which the next step reads."""
+    return (F.layer_norm(product, gain.shape, gain),)
+
+
+def unroll_layer_norm(cell: LayerNormLSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | None:
+    """A layer of layer-normalized LSTM cells over all steps: `nlstm_lab.cells.fast.unroll`."""
+    if not is_uniform((*state, *cell.parameters()), x) or not pays(state[0]):
+        return None
+    H, takes = cell.hidden_size, ["read", "c", "gain", "shift"]
+    trained: dict[str, Tensor] = dict(zip(takes[2:], cell.norm_c.parameters(), strict=True))
+    if cell.bias is not None:
+        trained["bias"] = cell.bias
+        takes.append("bias")
+    trained["gain of h"] = cell.norm.weight
+    stages = [  # the two products are normalized apart, so the first stage sees the input's share alone
+        Stage(normalized, None, (), tuple(takes), {"c": H, "h": H}),
+        Stage(norm, None, ("h",), ("gain of h",), {"read": 4 * H}),
+    ]
+    first = {"read": cell.norm(state[0] @ cell.weight_hh.t()), "c": state[1]}
+    weights = cell.weight_hh[:, :0], cell.weight_hh
+    (hidden,), ended = unrolled(
+        stages, ["h"], first, weights, trained, x, lambda x: cell.norm_ih(share(x, cell.weight_ih))
+    )
+    return hidden, (hidden[-1], ended[1])
 
 
 def unroll_lstm(cell: LSTMCell, x: Tensor, state: State) -> tuple[Tensor, State] | None:
@@ -148,8 +186,8 @@ def unroll_hmlstm(
         draws = share.new_empty(T, count - 1, B, 1).uniform_().unbind(1) if sampled else ()
         return [*([cells[0].slope.expand(T)] if constants else []), *draws]
 
-    stages, project, source = [_stage(cells, k) for k in range(count)], cells[0].project, (cells[0].weight_ih, None)
-    found, last = unrolled(stages, outputs, first, weights, trained, x, project, source, constants, given)
+    stages = [_stage(cells, k) for k in range(count)]
+    found, last = unrolled(stages, outputs, first, weights, trained, x, cells[0].project, constants, given)
     hidden, found = found[: -2 * count], found[-2 * count :]
     z, z_tilde = (torch.stack([part[..., 0] for part in found[at : at + count]], 1) for at in (0, count))
     states = [(last[3 * k], last[3 * k + 1], last[3 * k + 2][:, 0]) for k in range(count)]

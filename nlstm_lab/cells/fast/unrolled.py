@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nlstm_lab.cells.base import product
 from nlstm_lab.cells.fast import Function, compiles, is_transformed, product_type, runner
 
 Tensors = tuple[Tensor, ...]
@@ -78,14 +77,13 @@ def unrolled(
     trained: dict[str, Tensor],
     x: Tensor,
     project: Callable[[Tensor], Tensor],
-    source: tuple[Tensor, Tensor | None],
     constants: Sequence[str] = (),
     given: Callable[[Tensor], Sequence[Tensor]] = lambda share: (),
 ) -> tuple[list[Tensor], list[Tensor]]:
     """The outputs of all steps, x [T, B, features] or symbols [T, B], and the last values of those that are carried.
 
-    `first` are these before the first step. `project` makes of x its share [T, B, rows] of the first product, by weight
-    and bias of the `source`; `given` makes of that share the `constants`, which have no gradient.
+    `first` are these before the first step. `project` makes of x its share [T, B, rows] of what the first stage sees;
+    `given` makes of that share the `constants`, which have no gradient.
     """
     like, names = next(iter(first.values())), (tuple(first), tuple(outputs), tuple(trained), tuple(constants))
     keep = torch.is_grad_enabled()
@@ -93,8 +91,7 @@ def unrolled(
     pieces, last = [], [*first.values()]
     for piece in [x] if keep else x.split(UNSAVED_STEPS):
         share = project(piece)
-        tensors = share, piece, *source, *last, *weights, *trained.values(), *given(share)
-        found = Unrolled.apply(plan, *tensors)  # type: ignore[no-untyped-call]
+        found = Unrolled.apply(plan, share, *last, *weights, *trained.values(), *given(share))  # type: ignore[no-untyped-call]
         pieces.append(found[: len(outputs)])
         last = list(found[len(outputs) :])
     return [*pieces[0]] if len(pieces) == 1 else [*map(torch.cat, zip(*pieces, strict=True))], last
@@ -148,15 +145,12 @@ class Tape:
 class Unrolled(torch.autograd.Function):
     """All steps of a plan, given the input's share of the first product, `source` [T, B, rows].
 
-    That share comes from x, weight_ih and bias, which are there for `replay` alone and get their gradients through it.
-    After them come the first values, a weight for each stage, the parameters and the constants. Returned are the
-    outputs [T, B, width] and the last values. What the backward needs is saved where hooks see it.
+    After it come the first values, a weight for each stage, the parameters and the constants. Returned are the outputs
+    [T, B, width] and the last values. What the backward needs is saved where hooks see it.
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, plan: Schedule, source: Tensor, x: Tensor, weight_ih: Tensor, bias: Tensor | None, *tensors: Tensor
-    ) -> Tensors:
+    def forward(ctx: Any, plan: Schedule, source: Tensor, *tensors: Tensor) -> Tensors:
         first, weights, trained, constants, _ = plan.parts(tensors)
         (T, B), widths = source.shape[:2], plan.widths()
         summed = [source.new_empty(T, B, len(weight)) for weight in weights.values()]
@@ -178,27 +172,26 @@ class Unrolled(torch.autograd.Function):
                 run(places[t], [factor[t] @ weight, *takes[t], *share])
         if plan.keep:
             ctx.plan = plan
-            ctx.save_for_backward(x, weight_ih, bias, *tensors, *summed, *factors, *tape.values.values())
+            ctx.save_for_backward(source, *tensors, *summed, *factors, *tape.values.values())
         # copies: a user may write over them, and what is saved must not own this function
         outputs = [tape.values[name][1:].clone() for name in plan.outputs]
         return *outputs, *(tape.values[name][T].clone() for name in plan.carried)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        plan, (x, weight_ih, bias, *saved) = ctx.plan, ctx.saved_tensors
+        plan, (source, *saved) = ctx.plan, ctx.saved_tensors
         *parts, buffers = plan.parts(saved)
         batched = any(map(torch._C._functorch.is_legacy_batchedtensor, grads))  # by is_grads_batched=True
         if (create := torch.is_grad_enabled()) or batched or is_transformed():
             # a backward that is itself differentiated or vectorized cannot fill buffers
             with torch.enable_grad():
-                source = product(x, weight_ih, bias)
                 pairs = zip(replay(plan, source, *parts), grads, strict=True)
             inputs = [source, *(tensor for part in parts for tensor in part.values())]
             outputs, watched = zip(*((output, grad) for output, grad in pairs if output.requires_grad), strict=True)
             needed = [tensor for tensor in inputs if tensor.requires_grad]
             gradients = iter(torch.autograd.grad(outputs, needed, watched, create_graph=create, allow_unused=True))
             d_source, *d_tensors = [next(gradients) if tensor.requires_grad else None for tensor in inputs]
-            return None, d_source, None, None, None, *d_tensors
+            return None, d_source, *d_tensors
         first, weights, trained, constants = parts
         tape = Tape(plan, list(buffers.values()))
         d_products = [torch.empty_like(summed, dtype=plan.dtype) for summed in tape.summed]
@@ -243,7 +236,7 @@ class Unrolled(torch.autograd.Function):
         d_first = [torch.stack([part.to(value.dtype) for part in d[name]]).sum(0) for name, value in first.items()]
         del steps, d_product, d_products[1:]  # a copy in full precision follows
         d_source = d_products[0].to(tape.summed[0].dtype)
-        return None, d_source, None, None, None, *d_first, *d_weights, *totals.values(), *[None] * len(constants)
+        return None, d_source, *d_first, *d_weights, *totals.values(), *[None] * len(constants)
 
 
 def advance(
@@ -282,10 +275,11 @@ def replay(plan: Schedule, source: Tensor, first: Any, weights: Any, trained: An
     """What `Unrolled` gives, by functions that autograd follows."""
     values: dict[str, Tensor] = {**first, **trained}
     outputs: dict[str, list[Tensor]] = {name: [] for name in plan.outputs}
+    nothing = source[0, :, :0]  # of which a factor may consist
     for t, share in enumerate(source.unbind()):
         values |= {name: value[t] for name, value in constants.items()}
         for s, stage in enumerate(plan.stages):
-            product = torch.cat([values[name] for name in stage.factor], 1) @ weights[s].t()
+            product = torch.cat([nothing, *(values[name] for name in stage.factor)], 1) @ weights[s].t()
             given = stage.function(stage.kind, product if s else product + share, *map(values.get, stage.takes))
             values |= zip(stage.gives, given, strict=True)
         for name, steps in outputs.items():
