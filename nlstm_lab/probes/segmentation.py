@@ -12,7 +12,6 @@ import xarray as xr
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from nlstm_lab.cells.fast import sparse
 from nlstm_lab.cells.hierarchical import HierarchicalRNN, MultiscaleCell
 from nlstm_lab.cells.hmlstm import HMLSTM, Operation
 from nlstm_lab.datasets import Excerpt
@@ -83,8 +82,8 @@ def together(
             if watch is not None:
                 watch(start / len(codes))
             x, next_ones = codes[start : start + size], codes[start + 1 : start + size + 1]
-            output, state, values = _read(model, x, state)
-            chunks.append(values)
+            output, state, layers = model.trace(x, state)
+            chunks.append({name: torch.stack([_of_layer(name, layer) for layer in layers], 1) for name in LAYERWISE})
             if foretells and len(next_ones):
                 nats.append(model.nats(model.readout(output[: len(next_ones)]), next_ones).float().cpu())
             else:
@@ -99,23 +98,6 @@ def together(
         own = {name: array[: len(one), :, k] for name, array in arrays.items()}
         found.append(_dataset(own, surprise[: len(one), k], symbols_of(model, one), attributes))
     return found
-
-
-def _read(model: Network, x: Tensor, state: Any) -> tuple[Tensor, Any, dict[str, Tensor]]:
-    """The layers' output, their state for the next call, and what `LAYERWISE` names, [T, layers, B]."""
-    recurrent = model.recurrent
-    if isinstance(recurrent, HMLSTM) and (state is None or isinstance(state, list)):  # what rests is not computed anew
-        states = [cell.initial_state(x.shape[1]) for cell in recurrent.cells] if state is None else state
-        done = sparse.read(recurrent, model.recurrent_arguments(x)[0], states, steps=True)
-        if done is not None:
-            output, states, layers = done
-            steps = torch.tensor([[step[1:] for step in layer] for layer in layers]).unbind(-1)
-            z, z_tilde, operation = (column.t() for column in steps)
-            norm = torch.stack([torch.stack([step.h for step in layer]).float().norm(dim=-1) for layer in layers], 1)
-            named = {"z": z, "z_tilde": z_tilde, "operation": operation.to(torch.int8), "norm": norm}
-            return output, states, {name: value.unsqueeze(-1) for name, value in named.items()}
-    output, state, records = model.trace(x, state)
-    return output, state, {name: torch.stack([_of_layer(name, record) for record in records], 1) for name in LAYERWISE}
 
 
 def described(model: Network, threshold: float | None) -> dict[str, Any]:

@@ -352,21 +352,6 @@ def test_the_sparse_reader_equals_the_dense_loop(seed, flags, symbols):
         torch.testing.assert_close(found, dense, atol=1e-6, rtol=0)
 
 
-@torch.no_grad()
-@pytest.mark.parametrize("flags", [{}, {"detect_from": "hidden"}, {"layer_norm": True}])
-def test_every_step_of_the_sparse_reader_is_what_the_dense_loop_records(flags):
-    torch.manual_seed(2)
-    unit, x = triple(**flags), torch.randn(60, 1, 6)
-    layers = sparse.read(unit, x, [cell.initial_state(1) for cell in unit.cells], steps=True)[2]
-    assert {step.operation for layer in layers for step in layer} == {0, 1, 2}
-    for steps, record in zip(layers, unit.trace(x)[2], strict=True):
-        for name in ("h", "z", "z_tilde", "operation"):
-            found = torch.stack([torch.as_tensor(getattr(step, name)) for step in steps])
-            torch.testing.assert_close(found, record[name][:, 0], atol=1e-6, rtol=0, check_dtype=False)
-    unit = HMLSTM(6, 8, 3, detect_on_copy=False)  # whose detectors say nothing of such steps
-    assert sparse.read(unit, x, [cell.initial_state(1) for cell in unit.cells], steps=True) is None
-
-
 @pytest.mark.parametrize(
     ("flags", "batch", "gradients", "densely"),
     [

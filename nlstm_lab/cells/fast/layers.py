@@ -88,10 +88,9 @@ def share(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return found if bias is None else found + bias
 
 
-def normalized(kind: None, share: Tensor, *tensors: Tensor) -> Tensors:
-    """A layer-normalized step, c and h, given the norm of the last h's product, c, the norm of c, and the bias."""
-    read, c, gain, shift, *bias = tensors
-    i, f, g, o = gates(share + read + bias[0] if bias else share + read)
+def normalized(kind: None, share: Tensor, read: Tensor, c: Tensor, gain: Tensor, shift: Tensor) -> Tensors:
+    """A layer-normalized step: c and h, given the norm of the last h's product, c, and what the norm of c has."""
+    i, f, g, o = gates(share + read)
     c = f * c + i * g
     return c, o * torch.tanh(F.layer_norm(c, gain.shape, gain, shift))
 
@@ -105,21 +104,20 @@ def unroll_layer_norm(cell: LayerNormLSTMCell, x: Tensor, state: State) -> tuple
     """A layer of layer-normalized LSTM cells over all steps: `nlstm_lab.cells.fast.unroll`."""
     if not is_uniform((*state, *cell.parameters()), x) or not pays(state[0]):
         return None
-    H, takes = cell.hidden_size, ["read", "c", "gain", "shift"]
-    trained: dict[str, Tensor] = dict(zip(takes[2:], cell.norm_c.parameters(), strict=True))
-    if cell.bias is not None:
-        trained["bias"] = cell.bias
-        takes.append("bias")
-    trained["gain of h"] = cell.norm.weight
+    H, norm_c = cell.hidden_size, cell.norm_c
+    trained: dict[str, Tensor] = {"gain": norm_c.weight, "shift": norm_c.bias, "gain of h": cell.norm.weight}
     stages = [  # the two products are normalized apart, so the first stage sees the input's share alone
-        Stage(normalized, None, (), tuple(takes), {"c": H, "h": H}),
+        Stage(normalized, None, (), ("read", "c", "gain", "shift"), {"c": H, "h": H}),
         Stage(norm, None, ("h",), ("gain of h",), {"read": 4 * H}),
     ]
     first = {"read": cell.norm(state[0] @ cell.weight_hh.t()), "c": state[1]}
     weights = cell.weight_hh[:, :0], cell.weight_hh
-    (hidden,), ended = unrolled(
-        stages, ["h"], first, weights, trained, x, lambda x: cell.norm_ih(share(x, cell.weight_ih))
-    )
+
+    def project(x: Tensor) -> Tensor:
+        normed: Tensor = cell.norm_ih(share(x, cell.weight_ih))
+        return normed if cell.bias is None else normed + cell.bias
+
+    (hidden,), ended = unrolled(stages, ["h"], first, weights, trained, x, project)
     return hidden, (hidden[-1], ended[1])
 
 
@@ -159,7 +157,7 @@ def unroll_hmlstm(
     None for cells of another class, dropout, several types or devices, and where the readable steps are faster.
     """
     if not boundaries and (done := sparse.read(recurrent, x, states)) is not None:
-        return *done[:2], None, None
+        return *done, None, None
     cells = [cell for cell in recurrent.cells if type(cell) is HMLSTMCell]
     if len(cells) < recurrent.num_layers or (recurrent.dropout and recurrent.training):
         return None

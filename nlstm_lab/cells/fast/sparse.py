@@ -3,32 +3,19 @@
 A layer that copies only looks at its own h again.
 """
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
 from nlstm_lab.cells.base import State, gates
-from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell, Operation, biased
+from nlstm_lab.cells.hmlstm import HMLSTM, HMLSTMCell, biased
 
 
-class Step(NamedTuple):
-    """What one layer does at one step: h [hidden_size], z, z~, and its `Operation`."""
-
-    h: Tensor
-    z: float
-    z_tilde: float
-    operation: int
-
-
-def read(
-    network: HMLSTM, x: Tensor, states: list[State], *, steps: bool = False
-) -> tuple[Tensor, list[State], list[list[Step]]] | None:
-    """All layers over all steps, x [T, 1, features] or symbols [T, 1], and what each does in its `steps`, if asked for.
+def read(network: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]] | None:
+    """All layers over all steps, x [T, 1, features] or symbols [T, 1].
 
     None where every step needs everything: on a GPU, with gradients, several texts, dropout, boundaries that the step
     function does not decide or that are normalized together with the gates, or a first state with z = 1 in the top
-    layer; also where `steps` are asked for of a cell that does not detect on COPY.
+    layer.
     """
     devices = {x.device.type, *(part.device.type for state in states for part in state)}
     if torch.is_grad_enabled() or devices != {"cpu"} or x.shape[1] != 1 or (network.dropout and network.training):
@@ -38,20 +25,15 @@ def read(
     hard = all(((z == 0) | (z == 1)).all() for _, _, z in states)
     if len(cells) < network.num_layers or joint or not hard or bool(states[-1][2].any()):
         return None
-    if steps and not all(cell.detect_on_copy for cell in cells):
-        return None
     layers, output = [Layer(cell, state) for cell, state in zip(cells, states, strict=True)], []
-    done: list[list[Step]] = [[] for _ in layers]
     for projected in cells[0].project(x)[:, 0].unbind():
         share: Tensor | None = projected  # "the input should not be omitted": z of layer 0 is 1
         for k, layer in enumerate(layers):
             above = layers[k + 1].h if layer.z and not layer.cell.top else None
             layer.step(share, above)
             share = layers[k + 1].cell.weight_ih @ layer.h if layer.z else None
-            if steps:
-                done[k].append(Step(layer.h, float(layer.z), layer.z_tilde, layer.operation))
         output.append(torch.cat([layer.h for layer in layers]) if network.all_layers else layers[-1].h)
-    return torch.stack(output).unsqueeze(1), [layer.state() for layer in layers], done
+    return torch.stack(output).unsqueeze(1), [layer.state() for layer in layers]
 
 
 class Layer:
@@ -61,7 +43,6 @@ class Layer:
         self.cell, self.slope = cell, float(cell.slope)
         self.h, self.c = state[0][0], state[1][0]
         self.z = bool(state[2][0])
-        self.z_tilde, self.operation = 0.0, Operation.COPY
 
     def state(self) -> State:
         """The flat state as the cell keeps it, of a batch of one."""
@@ -70,8 +51,7 @@ class Layer:
     def step(self, share: Tensor | None, above: Tensor | None) -> None:
         """Given the layer below's part of the pre-activations if it ended a segment, and h above if this one did."""
         cell, hears = self.cell, True
-        self.operation = Operation.FLUSH if self.z else Operation.COPY if share is None else Operation.UPDATE
-        if self.operation == Operation.COPY:
+        if share is None and not self.z:  # COPY
             hears = cell.detect_on_copy  # by its own h alone
             if hears and not cell.top and cell.weight_z is None:
                 score = cell.weight_hh[-1] @ self.h + (0 if cell.bias is None else cell.bias[-1])
@@ -89,5 +69,4 @@ class Layer:
         self.z = hears and not cell.top
         if self.z:
             score = score if cell.weight_z is None else cell.weight_z[0] @ self.h
-            self.z_tilde = min(max((self.slope * float(score) + 1) / 2, 0.0), 1.0)  # equation 4, the hard sigmoid
-            self.z = self.z_tilde > cell.threshold  # equation 9
+            self.z = min(max((self.slope * float(score) + 1) / 2, 0.0), 1.0) > cell.threshold  # equations 4, 9
