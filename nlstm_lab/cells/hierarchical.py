@@ -49,7 +49,7 @@ class Multiscale(Recurrent):
         hooks: Sequence[Hook] | None = None,
         boundaries: Tensor | None = None,
     ) -> tuple[Tensor, list[State]]:
-        if hooks is None and boundaries is None and (done := fast.unroll(self, x, states)) is not None:
+        if hooks is None and (done := fast.unroll(self, x, states)) is not None:
             return done[0], done[1]
         cells: list[Any] = self.cells
         projected = cells[0].project(x).unbind()

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from nlstm_lab.cells import GRU, HMLSTM, LSTM, LayerNormLSTM, NestedLSTM, precision
+from nlstm_lab.cells import GRU, HMLSTM, LSTM, HierarchicalRNN, LayerNormLSTM, NestedLSTM, precision
 from nlstm_lab.cells.fast import compiled, disabled, exact_kernels, has_bf16, sparse
 from nlstm_lab.errors import UsageError
 
@@ -159,11 +159,14 @@ def test_precisions_stay_close_to_float64(unit, steps, name, tolerance, device):
 
 
 @needs_bf16
-@pytest.mark.parametrize("unit", [GRU(4, 3), HMLSTM(4, 3, 2, dropout=0.5), NestedLSTM(4, 3, inner_cell="coupled")])
+@pytest.mark.parametrize(
+    "unit", [GRU(4, 3), HMLSTM(4, 3, 2, dropout=0.5), NestedLSTM(4, 3, inner_cell="coupled"), HierarchicalRNN(4, 3, 2)]
+)
 def test_what_has_no_bf16_products_refuses_them(unit):
+    given = [torch.ones(5, 2, 1)] if isinstance(unit, HierarchicalRNN) else []
     with precision("bf16"), pytest.raises(UsageError, match="bf16"):
-        unit(torch.randn(5, 2, 4))
-    unit(torch.randn(5, 2, 4))
+        unit(torch.randn(5, 2, 4), *given)
+    unit(torch.randn(5, 2, 4), *given)
 
 
 @needs_bf16
