@@ -22,7 +22,8 @@ UPPER, LOWER = ({"model": "stacked_lstm", "memory": f"layer {layer}"} for layer 
 # the seeds by which the protocol chooses a reading of a table of Nested LSTMs
 DECIDED = {"nested_lstm.table1": (0,), "nested_lstm.table2": (0, 1, 2), "nested_lstm.table3": (0, 1, 2)}
 ADOPTED = lab.experiments.ADOPTED
-PAIR = {"ptb_char_nlstm" + ADOPTED: 0, "ptb_char_lstm2" + ADOPTED: 1}  # the seeds whose weights are kept
+PAIR = {"ptb_char_nlstm" + ADOPTED: [0], "ptb_char_lstm2" + ADOPTED: [1]}  # the seeds whose weights are kept
+TIMED = {"ptb_char_nlstm" + ADOPTED: [0, 1, 2], "ptb_char_lstm2" + ADOPTED: [1, 2]}  # and whose timescales are recorded
 INNER_LOGFREQ, OUTER_LOGFREQ = (memory | {"start": "log_frequencies"} for memory in (INNER, OUTER))
 
 
@@ -266,23 +267,38 @@ def of_both(study: Callable[..., pd.DataFrame], start: int = 0, **how: Any) -> p
 @cache
 def of_paper_size(study: Callable[..., pd.DataFrame], start: int = 0, **how: Any) -> pd.DataFrame:
     """A study of the same two at the paper's scale (adopted reading), and of the Nested LSTM at the log-frequencies."""
-    return lab.probes.gather(
-        _loaded(PAIR | {f"{PTB['nlstm']}_logfreq": 0}, "paper"),
-        study,
-        lab.datasets.Excerpt("ptb", "valid", 30000, start),
-        **how,
-    )
+    seeds = TIMED if study is lab.probes.timescales else PAIR
+    networks = _loaded(seeds | {f"{PTB['nlstm']}_logfreq": [0]}, "paper")
+    return lab.probes.gather(networks, study, lab.datasets.Excerpt("ptb", "valid", 30000, start), **how)
 
 
-def _loaded(seeds: dict[str, int], scale: str) -> list[tuple[lab.runs.Run, lab.models.Network]]:
-    return [(run, run.model()) for run in (lab.runs.load(name, seed, scale) for name, seed in seeds.items())]
+def _loaded(seeds: dict[str, list[int]], scale: str) -> list[tuple[lab.runs.Run, lab.models.Network]]:
+    runs = [lab.runs.load(name, seed, scale) for name, some in seeds.items() for seed in some]
+    return [(run, run.model()) for run in runs]
 
 
 def at_paper_size(
     memory: dict[str, str], value: str = "raw", column: str = "median", condition: str = "trained"
 ) -> float:
-    """The median timescale of a memory at the paper's scale, or another column of `lab.probes.medians`."""
-    return _one(_medians(of_paper_size, condition), column, memory | {"value": value})
+    """The mean over seeds of a memory's median timescale at the paper's scale, or of another column of the medians."""
+    return float(_paper_medians(memory, value, condition)[column].mean())
+
+
+def seeds_at_paper_size(memory: dict[str, str], value: str = "raw") -> str:
+    """The median of each seed."""
+    return ", ".join(map(d, _paper_medians(memory, value, "trained").sort_values("seed")["median"]))
+
+
+def slower_at_paper_size(
+    first: dict[str, str], second: dict[str, str], value: str = "raw", condition: str = "trained"
+) -> Interval:
+    """By how many characters the first memory's median timescale is longer at the paper's scale, adopted reading."""
+    medians = _medians(of_paper_size, condition).query("value == @value and start == 'zero'")
+    return _pair(medians, "median", first, second)
+
+
+def _paper_medians(memory: dict[str, str], value: str, condition: str) -> pd.DataFrame:
+    return _where(_medians(of_paper_size, condition), **{"start": "zero", "value": value} | memory)
 
 
 def slower_than(memory: dict[str, str], characters: float) -> float:
@@ -305,7 +321,7 @@ def missed_in_first_reading(memory: dict[str, str]) -> float:
 def of_first_reading(study: Callable[..., pd.DataFrame]) -> pd.DataFrame:
     """A study of the same two in our first reading, at the paper's scale, from records: no weights are kept."""
     text = lab.datasets.Excerpt("ptb", "valid", 30000)
-    return lab.probes.gather(_loaded(dict.fromkeys(PTB.values(), 0), "paper"), study, text)
+    return lab.probes.gather(_loaded({name: [0] for name in PTB.values()}, "paper"), study, text)
 
 
 def accuracy_at_paper_size(memory: dict[str, str], condition: str = "trained") -> float:
@@ -351,15 +367,15 @@ def slow_parts() -> tuple[float, float]:
 
 
 def by_spectrum(memory: dict[str, str], value: str = "raw") -> float:
-    """The median timescale of a memory's living cells at the paper's scale by the spectrum, in the adopted reading."""
-    return float(_where(_parts("paper"), value=value, **memory)["spectral"].median())
+    """The median timescale of a memory's living cells at the paper's scale by the spectrum, as the mean over seeds."""
+    return float(_where(_parts("paper"), value=value, **memory).groupby("seed")["spectral"].median().mean())
 
 
 @cache
 def _parts(scale: str) -> pd.DataFrame:
     """Both estimates of the timescales of living cells with a number: of small networks (seed 0), or of the pair."""
-    small = dict.fromkeys([name + start for name in PTB.values() for start in INITIALIZATIONS.values()], 0)
-    networks = _loaded(PAIR if scale == "paper" else small, scale)
+    small = {name + start: [0] for name in PTB.values() for start in INITIALIZATIONS.values()}
+    networks = _loaded(TIMED if scale == "paper" else small, scale)
     measure = lab.probes.recorded("slow_parts", by=["burn_in"])(_of_notebook_90)
     frame = lab.probes.gather(networks, measure, lab.datasets.Excerpt("ptb", "valid", 30_000))
     return frame.query("life == 'alive'").dropna(subset="timescale")
