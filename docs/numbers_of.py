@@ -22,8 +22,7 @@ UPPER, LOWER = ({"model": "stacked_lstm", "memory": f"layer {layer}"} for layer 
 # the seeds by which the protocol chooses a reading of a table of Nested LSTMs
 DECIDED = {"nested_lstm.table1": (0,), "nested_lstm.table2": (0, 1, 2), "nested_lstm.table3": (0, 1, 2)}
 ADOPTED = lab.experiments.ADOPTED
-PAIR = {"ptb_char_nlstm" + ADOPTED: [0], "ptb_char_lstm2" + ADOPTED: [1]}  # the seeds whose weights are kept
-TIMED = {"ptb_char_nlstm" + ADOPTED: [0, 1, 2], "ptb_char_lstm2" + ADOPTED: [1, 2]}  # and whose timescales are recorded
+PAIR = {"ptb_char_nlstm" + ADOPTED: [0, 1, 2], "ptb_char_lstm2" + ADOPTED: [1, 2]}  # the seeds that were probed
 INNER_LOGFREQ, OUTER_LOGFREQ = (memory | {"start": "log_frequencies"} for memory in (INNER, OUTER))
 
 
@@ -267,8 +266,7 @@ def of_both(study: Callable[..., pd.DataFrame], start: int = 0, **how: Any) -> p
 @cache
 def of_paper_size(study: Callable[..., pd.DataFrame], start: int = 0, **how: Any) -> pd.DataFrame:
     """A study of the same two at the paper's scale (adopted reading), and of the Nested LSTM at the log-frequencies."""
-    seeds = TIMED if study is lab.probes.timescales else PAIR
-    networks = _loaded(seeds | {f"{PTB['nlstm']}_logfreq": [0]}, "paper")
+    networks = _loaded(PAIR | {f"{PTB['nlstm']}_logfreq": [0]}, "paper")
     return lab.probes.gather(networks, study, lab.datasets.Excerpt("ptb", "valid", 30000, start), **how)
 
 
@@ -309,12 +307,23 @@ def slower_than(memory: dict[str, str], characters: float) -> float:
 
 def missed_at_paper_size(memory: dict[str, str], column: str = "lag") -> float:
     """The mean delay of the divergence after a resample ablation at paper scale, or its `kl` or `loss_increase`."""
-    return _one(_resampled(of_paper_size), column, memory)
+    return _mean(_resampled(of_paper_size), column, memory)
+
+
+def delays_at_paper_size(memory: dict[str, str]) -> str:
+    """The mean delay of each seed."""
+    delays = _where(_resampled(of_paper_size), **{"start": "zero"} | memory).sort_values("seed")["lag"]
+    return ", ".join(d(delay, 1) for delay in delays)
+
+
+def later_at_paper_size(first: dict[str, str], second: dict[str, str]) -> Interval:
+    """By how many predictions the mean delay after an ablation of the first memory is longer, at the paper's scale."""
+    return _pair(_resampled(of_paper_size).query("start == 'zero'"), "lag", first, second)
 
 
 def missed_in_first_reading(memory: dict[str, str]) -> float:
     """The same delay in the networks of our first reading, seed 0."""
-    return _one(_resampled(of_first_reading), "lag", memory)
+    return _mean(_resampled(of_first_reading), "lag", memory)
 
 
 @cache
@@ -326,21 +335,31 @@ def of_first_reading(study: Callable[..., pd.DataFrame]) -> pd.DataFrame:
 
 def accuracy_at_paper_size(memory: dict[str, str], condition: str = "trained") -> float:
     """How well a probe tells the class of the last complete word from a memory at the paper's scale."""
+    return _mean(_word_classes(condition), "score", memory)
+
+
+def better_at_paper_size(first: dict[str, str], second: dict[str, str]) -> Interval:
+    """By how much the probe scores higher on the first memory at the paper's scale, in the adopted reading."""
+    return _pair(_word_classes("trained").query("start == 'zero'"), "score", first, second)
+
+
+def _word_classes(condition: str) -> pd.DataFrame:
     scores = of_paper_size(lab.probes.contents, start=30000, trained=condition == "trained")
-    return _one(scores, "score", memory | {"label": "word_class"})
+    return scores.query("label == 'word_class'")
 
 
-def carriers_at_paper_size(memory: dict[str, str]) -> int:
-    """The fewest cells whose single ablations cost half of what those of all cells do, at paper scale."""
-    kl = _where(of_paper_size(lab.probes.cell_cuts), **{"start": "zero"} | memory)["kl"].sort_values(ascending=False)
-    return 1 + int((kl.cumsum() < kl.sum() / 2).sum())
+def carriers_at_paper_size(memory: dict[str, str]) -> list[int]:
+    """The fewest cells whose single ablations cost half of what those of all cells do, at paper scale: each seed's."""
+    cells = _where(of_paper_size(lab.probes.cell_cuts), **{"start": "zero"} | memory)
+    ordered = (kl.sort_values(ascending=False).cumsum() for _, kl in cells.groupby("seed")["kl"])
+    return [1 + int((total < total.iloc[-1] / 2).sum()) for total in ordered]
 
 
-def _one(frame: pd.DataFrame, column: str, which: dict[str, str]) -> float:
-    frame = _where(frame, **{"start": "zero"} | which)
-    if len(frame) != 1:
-        raise Untrue(f"{which}: {len(frame)} rows")
-    return float(frame[column].iloc[0])
+def _mean(frame: pd.DataFrame, column: str, which: dict[str, str]) -> float:
+    """The mean over seeds."""
+    if (rows := _where(frame, **{"start": "zero"} | which)).empty:
+        raise Untrue(f"{which}: no rows")
+    return float(rows[column].mean())
 
 
 @cache
@@ -375,7 +394,7 @@ def by_spectrum(memory: dict[str, str], value: str = "raw") -> float:
 def _parts(scale: str) -> pd.DataFrame:
     """Both estimates of the timescales of living cells with a number: of small networks (seed 0), or of the pair."""
     small = {name + start: [0] for name in PTB.values() for start in INITIALIZATIONS.values()}
-    networks = _loaded(TIMED if scale == "paper" else small, scale)
+    networks = _loaded(PAIR if scale == "paper" else small, scale)
     measure = lab.probes.recorded("slow_parts", by=["burn_in"])(_of_notebook_90)
     frame = lab.probes.gather(networks, measure, lab.datasets.Excerpt("ptb", "valid", 30_000))
     return frame.query("life == 'alive'").dropna(subset="timescale")
