@@ -112,12 +112,10 @@ def unroll_layer_norm(cell: LayerNormLSTMCell, x: Tensor, state: State) -> tuple
     ]
     first = {"read": cell.norm(state[0] @ cell.weight_hh.t()), "c": state[1]}
     weights = cell.weight_hh[:, :0], cell.weight_hh
-
-    def project(x: Tensor) -> Tensor:
-        normed: Tensor = cell.norm_ih(share(x, cell.weight_ih))
-        return normed if cell.bias is None else normed + cell.bias
-
-    (hidden,), ended = unrolled(stages, ["h"], first, weights, trained, x, project)
+    W, gain, bias = cell.weight_ih, cell.norm_ih.weight, 0 if cell.bias is None else cell.bias
+    (hidden,), ended = unrolled(
+        stages, ["h"], first, weights, trained, x, lambda x: F.layer_norm(share(x, W), gain.shape, gain) + bias
+    )
     return hidden, (hidden[-1], ended[1])
 
 
@@ -185,7 +183,8 @@ def unroll_hmlstm(
         return [*([cells[0].slope.expand(T)] if constants else []), *draws]
 
     stages = [_stage(cells, k) for k in range(count)]
-    found, last = unrolled(stages, outputs, first, weights, trained, x, cells[0].project, constants, given)
+    project = functools.partial(product, weight=cells[0].weight_ih)
+    found, last = unrolled(stages, outputs, first, weights, trained, x, project, constants, given)
     hidden, found = found[: -2 * count], found[-2 * count :]
     z, z_tilde = (torch.stack([part[..., 0] for part in found[at : at + count]], 1) for at in (0, count))
     states = [(last[3 * k], last[3 * k + 1], last[3 * k + 2][:, 0]) for k in range(count)]

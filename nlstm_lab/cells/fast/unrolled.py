@@ -82,8 +82,8 @@ def unrolled(
 ) -> tuple[list[Tensor], list[Tensor]]:
     """The outputs of all steps, x [T, B, features] or symbols [T, B], and the last values of those that are carried.
 
-    `first` are these before the first step. `project` makes of x its share [T, B, rows] of what the first stage sees;
-    `given` makes of that share the `constants`, which have no gradient.
+    `first` are these before the first step. `project` makes of x and tensors that it holds a share [T, B, rows] of what
+    the first stage sees; `given` makes of that share the `constants`, which have no gradient.
     """
     like, names = next(iter(first.values())), (tuple(first), tuple(outputs), tuple(trained), tuple(constants))
     keep = torch.is_grad_enabled()
@@ -91,7 +91,8 @@ def unrolled(
     pieces, last = [], [*first.values()]
     for piece in [x] if keep else x.split(UNSAVED_STEPS):
         share = project(piece)
-        found = Unrolled.apply(plan, share, *last, *weights, *trained.values(), *given(share))  # type: ignore[no-untyped-call]
+        tensors = share, piece, *last, *weights, *trained.values(), *given(share)
+        found = Unrolled.apply(plan, project, *tensors)  # type: ignore[no-untyped-call]
         pieces.append(found[: len(outputs)])
         last = list(found[len(outputs) :])
     return [*pieces[0]] if len(pieces) == 1 else [*map(torch.cat, zip(*pieces, strict=True))], last
@@ -145,12 +146,12 @@ class Tape:
 class Unrolled(torch.autograd.Function):
     """All steps of a plan, given the input's share of the first product, `source` [T, B, rows].
 
-    After it come the first values, a weight for each stage, the parameters and the constants. Returned are the outputs
-    [T, B, width] and the last values. What the backward needs is saved where hooks see it.
+    It is `project(x)`, and is not kept. Then come the first values, a weight a stage, the parameters and the constants.
+    Returned are the outputs [T, B, width] and the last values. What the backward needs is saved where hooks see it.
     """
 
     @staticmethod
-    def forward(ctx: Any, plan: Schedule, source: Tensor, *tensors: Tensor) -> Tensors:
+    def forward(ctx: Any, plan: Schedule, project: Any, source: Tensor, x: Tensor, *tensors: Tensor) -> Tensors:
         first, weights, trained, constants, _ = plan.parts(tensors)
         (T, B), widths = source.shape[:2], plan.widths()
         summed = [source.new_empty(T, B, len(weight)) for weight in weights.values()]
@@ -171,27 +172,28 @@ class Unrolled(torch.autograd.Function):
                 share = () if s else (shares[t],)
                 run(places[t], [factor[t] @ weight, *takes[t], *share])
         if plan.keep:
-            ctx.plan = plan
-            ctx.save_for_backward(source, *tensors, *summed, *factors, *tape.values.values())
+            ctx.plan, ctx.project = plan, project
+            ctx.save_for_backward(x, *tensors, *summed, *factors, *tape.values.values())
         # copies: a user may write over them, and what is saved must not own this function
         outputs = [tape.values[name][1:].clone() for name in plan.outputs]
         return *outputs, *(tape.values[name][T].clone() for name in plan.carried)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        plan, (source, *saved) = ctx.plan, ctx.saved_tensors
+        plan, (x, *saved) = ctx.plan, ctx.saved_tensors
         *parts, buffers = plan.parts(saved)
         batched = any(map(torch._C._functorch.is_legacy_batchedtensor, grads))  # by is_grads_batched=True
         if (create := torch.is_grad_enabled()) or batched or is_transformed():
             # a backward that is itself differentiated or vectorized cannot fill buffers
             with torch.enable_grad():
+                source = ctx.project(x)
                 pairs = zip(replay(plan, source, *parts), grads, strict=True)
             inputs = [source, *(tensor for part in parts for tensor in part.values())]
             outputs, watched = zip(*((output, grad) for output, grad in pairs if output.requires_grad), strict=True)
             needed = [tensor for tensor in inputs if tensor.requires_grad]
             gradients = iter(torch.autograd.grad(outputs, needed, watched, create_graph=create, allow_unused=True))
             d_source, *d_tensors = [next(gradients) if tensor.requires_grad else None for tensor in inputs]
-            return None, d_source, *d_tensors
+            return None, None, d_source, None, *d_tensors
         first, weights, trained, constants = parts
         tape = Tape(plan, list(buffers.values()))
         d_products = [torch.empty_like(summed, dtype=plan.dtype) for summed in tape.summed]
@@ -236,7 +238,7 @@ class Unrolled(torch.autograd.Function):
         d_first = [torch.stack([part.to(value.dtype) for part in d[name]]).sum(0) for name, value in first.items()]
         del steps, d_product, d_products[1:]  # a copy in full precision follows
         d_source = d_products[0].to(tape.summed[0].dtype)
-        return None, d_source, *d_first, *d_weights, *totals.values(), *[None] * len(constants)
+        return None, None, d_source, None, *d_first, *d_weights, *totals.values(), *[None] * len(constants)
 
 
 def advance(
