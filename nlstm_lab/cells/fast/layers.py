@@ -1,4 +1,4 @@
-"""The stages of the layers that the one unroll computes: Nested LSTMs of any depth (1 is the LSTM), and HM-LSTMs."""
+"""The stages of the layers that the one unroll computes: Nested LSTMs (depth 1: LSTMs), LayerNorm LSTMs, HM-LSTMs."""
 
 import functools
 import warnings
