@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ScaleOption = Annotated[str, typer.Option(help="smoke (seconds), small (minutes on a laptop) or paper (its own size).")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Patience = Annotated[int | None, typer.Option(help="Stop a run this many epochs after its best one.")]
-Precision = Annotated[str, typer.Option(help="Of products in training: fp32, or bf16 where hardware and network have it.")]
+Precision = Annotated[str, typer.Option(help="Of products: fp32, or bf16 where machine and network have it.")]
 
 
 def train(
