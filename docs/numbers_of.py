@@ -275,16 +275,14 @@ def _loaded(seeds: dict[str, list[int]], scale: str) -> list[tuple[lab.runs.Run,
     return [(run, run.model()) for run in runs]
 
 
-def at_paper_size(
-    memory: dict[str, str], value: str = "raw", column: str = "median", condition: str = "trained"
-) -> float:
-    """The mean over seeds of a memory's median timescale at the paper's scale, or of another column of the medians."""
-    return float(_paper_medians(memory, value, condition)[column].mean())
+def at_paper_size(memory: dict[str, str], value: str = "raw", condition: str = "trained") -> float:
+    """The mean over seeds of a memory's median timescale at the paper's scale."""
+    return _mean(_medians(of_paper_size, condition), "median", memory | {"value": value})
 
 
 def seeds_at_paper_size(memory: dict[str, str], value: str = "raw") -> str:
     """The median of each seed."""
-    return ", ".join(map(d, _paper_medians(memory, value, "trained").sort_values("seed")["median"]))
+    return ", ".join(map(d, _over_seeds(_medians(of_paper_size), "median", memory | {"value": value})))
 
 
 def slower_at_paper_size(
@@ -293,10 +291,6 @@ def slower_at_paper_size(
     """By how many characters the first memory's median timescale is longer at the paper's scale, adopted reading."""
     medians = _medians(of_paper_size, condition).query("value == @value and start == 'zero'")
     return _pair(medians, "median", first, second)
-
-
-def _paper_medians(memory: dict[str, str], value: str, condition: str) -> pd.DataFrame:
-    return _where(_medians(of_paper_size, condition), **{"start": "zero", "value": value} | memory)
 
 
 def slower_than(memory: dict[str, str], characters: float) -> float:
@@ -312,8 +306,7 @@ def missed_at_paper_size(memory: dict[str, str], column: str = "lag") -> float:
 
 def delays_at_paper_size(memory: dict[str, str]) -> str:
     """The mean delay of each seed."""
-    delays = _where(_resampled(of_paper_size), **{"start": "zero"} | memory).sort_values("seed")["lag"]
-    return ", ".join(d(delay, 1) for delay in delays)
+    return ", ".join(d(delay, 1) for delay in _over_seeds(_resampled(of_paper_size), "lag", memory))
 
 
 def later_at_paper_size(first: dict[str, str], second: dict[str, str]) -> Interval:
@@ -356,10 +349,15 @@ def carriers_at_paper_size(memory: dict[str, str]) -> list[int]:
 
 
 def _mean(frame: pd.DataFrame, column: str, which: dict[str, str]) -> float:
-    """The mean over seeds."""
-    if (rows := _where(frame, **{"start": "zero"} | which)).empty:
-        raise Untrue(f"{which}: no rows")
-    return float(rows[column].mean())
+    return float(_over_seeds(frame, column, which).mean())
+
+
+def _over_seeds(frame: pd.DataFrame, column: str, which: dict[str, str]) -> pd.Series:
+    """The value of each seed, one a seed."""
+    rows = _where(frame, **{"start": "zero"} | which).sort_values("seed")
+    if rows.empty or rows["seed"].duplicated().any():
+        raise Untrue(f"{which}: {len(rows)} rows")
+    return rows[column]
 
 
 @cache
