@@ -1,6 +1,5 @@
 """The stages of the layers that the one unroll computes: Nested LSTMs (depth 1: LSTMs), LayerNorm LSTMs, HM-LSTMs."""
 
-import functools
 import warnings
 from typing import Any
 
@@ -74,8 +73,7 @@ def unroll(cell: NestedLSTMCell | LSTMCell, x: Tensor, state: State) -> tuple[Te
             stages.append(Stage(leave, kind, factor, (*takes, *(f"o {j}" for j in reversed(range(k)))), gives))
     weights = [cell.weight_hh, *(torch.cat((level.weight_ih, level.weight_hh), 1) for level in chain[1:])]
     first = dict(zip(("h", *(f"c {k}" for k in range(last + 1))), state, strict=True))
-    project = functools.partial(share, weight=cell.weight_ih, bias=cell.bias)
-    (hidden,), ended = unrolled(stages, ["h"], first, weights, trained, x, project)
+    (hidden,), ended = unrolled(stages, ["h"], first, weights, trained, x, share, (cell.weight_ih, cell.bias))
     return hidden, tuple(ended)
 
 
@@ -86,6 +84,10 @@ def share(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return product(x, weight, bias)
     found = product(x.to(dtype), weight.to(dtype)).to(x.dtype)
     return found if bias is None else found + bias
+
+
+def normalized_share(x: Tensor, weight: Tensor, gain: Tensor, bias: Tensor | None) -> Tensor:
+    return F.layer_norm(share(x, weight), gain.shape, gain) + (0 if bias is None else bias)
 
 
 def normalized(kind: None, share: Tensor, read: Tensor, c: Tensor, gain: Tensor, shift: Tensor) -> Tensors:
@@ -104,7 +106,7 @@ def unroll_layer_norm(cell: LayerNormLSTMCell, x: Tensor, state: State) -> tuple
     """A layer of layer-normalized LSTM cells over all steps: `nlstm_lab.cells.fast.unroll`."""
     if not is_uniform((*state, *cell.parameters()), x) or not pays(state[0]):
         return None
-    H, norm_c = cell.hidden_size, cell.norm_c
+    H, norm_c, source = cell.hidden_size, cell.norm_c, (cell.weight_ih, cell.norm_ih.weight, cell.bias)
     trained: dict[str, Tensor] = {"gain": norm_c.weight, "shift": norm_c.bias, "gain of h": cell.norm.weight}
     stages = [  # the two products are normalized apart, so the first stage sees the input's share alone
         Stage(normalized, None, (), ("read", "c", "gain", "shift"), {"c": H, "h": H}),
@@ -112,10 +114,7 @@ def unroll_layer_norm(cell: LayerNormLSTMCell, x: Tensor, state: State) -> tuple
     ]
     first = {"read": cell.norm(state[0] @ cell.weight_hh.t()), "c": state[1]}
     weights = cell.weight_hh[:, :0], cell.weight_hh
-    W, gain, bias = cell.weight_ih, cell.norm_ih.weight, 0 if cell.bias is None else cell.bias
-    (hidden,), ended = unrolled(
-        stages, ["h"], first, weights, trained, x, lambda x: F.layer_norm(share(x, W), gain.shape, gain) + bias
-    )
+    (hidden,), ended = unrolled(stages, ["h"], first, weights, trained, x, normalized_share, source)
     return hidden, (hidden[-1], ended[1])
 
 
@@ -182,9 +181,8 @@ def unroll_hmlstm(
         draws = share.new_empty(T, count - 1, B, 1).uniform_().unbind(1) if sampled else ()
         return [*([cells[0].slope.expand(T)] if constants else []), *draws]
 
-    stages = [_stage(cells, k) for k in range(count)]
-    project = functools.partial(product, weight=cells[0].weight_ih)
-    found, last = unrolled(stages, outputs, first, weights, trained, x, project, constants, given)
+    stages, source = [_stage(cells, k) for k in range(count)], (cells[0].weight_ih,)
+    found, last = unrolled(stages, outputs, first, weights, trained, x, product, source, constants, given)
     hidden, found = found[: -2 * count], found[-2 * count :]
     z, z_tilde = (torch.stack([part[..., 0] for part in found[at : at + count]], 1) for at in (0, count))
     states = [(last[3 * k], last[3 * k + 1], last[3 * k + 2][:, 0]) for k in range(count)]

@@ -14,8 +14,7 @@ def read(network: HMLSTM, x: Tensor, states: list[State]) -> tuple[Tensor, list[
     """All layers over all steps, x [T, 1, features] or symbols [T, 1].
 
     None where every step needs everything: on a GPU, with gradients, several texts, dropout, boundaries that the step
-    function does not decide or that are normalized together with the gates, or a first state with z = 1 in the top
-    layer.
+    function does not decide or that are normalized together with the gates, or z = 1 in the top layer's first state.
     """
     devices = {x.device.type, *(part.device.type for state in states for part in state)}
     if torch.is_grad_enabled() or devices != {"cpu"} or x.shape[1] != 1 or (network.dropout and network.training):

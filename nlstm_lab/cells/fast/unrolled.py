@@ -39,14 +39,16 @@ class Schedule(NamedTuple):
     outputs: tuple[str, ...]  # values that are returned of every step
     trained: tuple[str, ...]  # parameters that every step takes
     constants: tuple[str, ...]  # what has no gradient, [T, ...]
+    project: Callable[..., Tensor]  # what makes the input's share
+    read: int  # of how many tensors
     dtype: torch.dtype  # of the products' factors
     compile: bool
     keep: bool  # for the backward
 
     def parts(self, tensors: Sequence[Tensor]) -> list[dict[Any, Tensor]]:
-        """The first values, the weight of each stage, the parameters and the constants, by name; the rest unnamed."""
+        """What the share is made of, first values, weights, parameters and constants, by name; the rest unnamed."""
         rest = iter(tensors)
-        groups = (self.carried, range(len(self.stages)), self.trained, self.constants)
+        groups = (range(self.read), self.carried, range(len(self.stages)), self.trained, self.constants)
         return [*({name: next(rest) for name in group} for group in groups), dict(enumerate(rest))]
 
     def is_before(self, s: int, name: str) -> bool:
@@ -76,23 +78,24 @@ def unrolled(
     weights: Sequence[Tensor],
     trained: dict[str, Tensor],
     x: Tensor,
-    project: Callable[[Tensor], Tensor],
+    project: Callable[..., Tensor],
+    source: Sequence[Tensor | None],
     constants: Sequence[str] = (),
     given: Callable[[Tensor], Sequence[Tensor]] = lambda share: (),
 ) -> tuple[list[Tensor], list[Tensor]]:
     """The outputs of all steps, x [T, B, features] or symbols [T, B], and the last values of those that are carried.
 
-    `first` are these before the first step. `project` makes of x and tensors that it holds a share [T, B, rows] of what
-    the first stage sees; `given` makes of that share the `constants`, which have no gradient.
+    `first` are these before the first step. `project(x, *source)` is the input's share [T, B, rows] of what the first
+    stage sees; `given` makes of that share the `constants`, which have no gradient.
     """
     like, names = next(iter(first.values())), (tuple(first), tuple(outputs), tuple(trained), tuple(constants))
     keep = torch.is_grad_enabled()
-    plan = Schedule(tuple(stages), *names, product_type(like), compiles(like.device), keep)
+    plan = Schedule(tuple(stages), *names, project, 1 + len(source), product_type(like), compiles(like.device), keep)
     pieces, last = [], [*first.values()]
     for piece in [x] if keep else x.split(UNSAVED_STEPS):
-        share = project(piece)
-        tensors = share, piece, *last, *weights, *trained.values(), *given(share)
-        found = Unrolled.apply(plan, project, *tensors)  # type: ignore[no-untyped-call]
+        share = project(piece, *source)
+        tensors = share, piece, *source, *last, *weights, *trained.values(), *given(share)
+        found = Unrolled.apply(plan, *tensors)  # type: ignore[no-untyped-call]
         pieces.append(found[: len(outputs)])
         last = list(found[len(outputs) :])
     return [*pieces[0]] if len(pieces) == 1 else [*map(torch.cat, zip(*pieces, strict=True))], last
@@ -146,13 +149,13 @@ class Tape:
 class Unrolled(torch.autograd.Function):
     """All steps of a plan, given the input's share of the first product, `source` [T, B, rows].
 
-    It is `project(x)`, and is not kept. Then come the first values, a weight a stage, the parameters and the constants.
+    It is not kept: what it is made of comes next, for `replay`; then first values, weights, parameters and constants.
     Returned are the outputs [T, B, width] and the last values. What the backward needs is saved where hooks see it.
     """
 
     @staticmethod
-    def forward(ctx: Any, plan: Schedule, project: Any, source: Tensor, x: Tensor, *tensors: Tensor) -> Tensors:
-        first, weights, trained, constants, _ = plan.parts(tensors)
+    def forward(ctx: Any, plan: Schedule, source: Tensor, *tensors: Tensor) -> Tensors:
+        _, first, weights, trained, constants, _ = plan.parts(tensors)
         (T, B), widths = source.shape[:2], plan.widths()
         summed = [source.new_empty(T, B, len(weight)) for weight in weights.values()]
         factors = [source.new_empty(T + 1, B, weight.shape[1], dtype=plan.dtype) for weight in weights.values()]
@@ -172,28 +175,27 @@ class Unrolled(torch.autograd.Function):
                 share = () if s else (shares[t],)
                 run(places[t], [factor[t] @ weight, *takes[t], *share])
         if plan.keep:
-            ctx.plan, ctx.project = plan, project
-            ctx.save_for_backward(x, *tensors, *summed, *factors, *tape.values.values())
+            ctx.plan = plan
+            ctx.save_for_backward(*tensors, *summed, *factors, *tape.values.values())
         # copies: a user may write over them, and what is saved must not own this function
         outputs = [tape.values[name][1:].clone() for name in plan.outputs]
         return *outputs, *(tape.values[name][T].clone() for name in plan.carried)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        plan, (x, *saved) = ctx.plan, ctx.saved_tensors
-        *parts, buffers = plan.parts(saved)
+        made_of, *parts, buffers = (plan := ctx.plan).parts(ctx.saved_tensors)
         batched = any(map(torch._C._functorch.is_legacy_batchedtensor, grads))  # by is_grads_batched=True
         if (create := torch.is_grad_enabled()) or batched or is_transformed():
             # a backward that is itself differentiated or vectorized cannot fill buffers
             with torch.enable_grad():
-                source = ctx.project(x)
+                source = plan.project(*made_of.values())
                 pairs = zip(replay(plan, source, *parts), grads, strict=True)
             inputs = [source, *(tensor for part in parts for tensor in part.values())]
             outputs, watched = zip(*((output, grad) for output, grad in pairs if output.requires_grad), strict=True)
             needed = [tensor for tensor in inputs if tensor.requires_grad]
             gradients = iter(torch.autograd.grad(outputs, needed, watched, create_graph=create, allow_unused=True))
             d_source, *d_tensors = [next(gradients) if tensor.requires_grad else None for tensor in inputs]
-            return None, None, d_source, None, *d_tensors
+            return None, d_source, *[None] * len(made_of), *d_tensors
         first, weights, trained, constants = parts
         tape = Tape(plan, list(buffers.values()))
         d_products = [torch.empty_like(summed, dtype=plan.dtype) for summed in tape.summed]
@@ -238,7 +240,8 @@ class Unrolled(torch.autograd.Function):
         d_first = [torch.stack([part.to(value.dtype) for part in d[name]]).sum(0) for name, value in first.items()]
         del steps, d_product, d_products[1:]  # a copy in full precision follows
         d_source = d_products[0].to(tape.summed[0].dtype)
-        return None, None, d_source, None, *d_first, *d_weights, *totals.values(), *[None] * len(constants)
+        found = d_source, *[None] * len(made_of), *d_first, *d_weights, *totals.values()
+        return None, *found, *[None] * len(constants)
 
 
 def advance(
