@@ -1,6 +1,7 @@
 """What the arguments of cells and networks may be: each check names what is wrong, and returns what is right."""
 
 import math
+from numbers import Integral, Real
 from typing import Any
 
 import torch
@@ -8,15 +9,15 @@ from torch import Tensor
 
 
 def positive(value: Any, name: str) -> int:
-    whole = isinstance(value, int) and not isinstance(value, bool)
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not whole or value < 1:
         kind = ValueError if whole else TypeError
         raise kind(f"{name} must be a positive integer, not {type(value).__name__} {value!r}")
-    return value  # type: ignore[no-any-return]
+    return int(value)
 
 
 def finite(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise ValueError(f"{name} must be a finite number, not {value!r}")
     return value
 

@@ -163,6 +163,7 @@ class HMLSTMCell(MultiscaleCell):
     @torch.no_grad()
     def reset_parameters(self) -> None:
         super().reset_parameters()
+        self.slope.fill_(1)
         if self.weight_z is not None:
             self.weight_z.mul_(self.detector_scale)
         elif not self.top:  # the detector's rows
@@ -304,6 +305,5 @@ class HMLSTM(Multiscale):
     def slope(self, a: float) -> None:
         if not finite(a, "slope") > 0:
             raise ValueError(f"slope must be positive, not {a!r}")
-        cells: Any = self.cells
-        for cell in cells:
+        for cell in cast(Any, self.cells):
             cell.slope = torch.full_like(cell.slope, a)

@@ -80,7 +80,7 @@ class Experiment:
 
 
 Rows = Mapping[str, Mapping[str, Any]]  # fields of the models, by the names of a table's rows
-WIRING = {"input_size", "batch_first", "all_layers", "device", "dtype"}  # of layers: what builds a network decides
+WIRING = {"input_size", "batch_first", "all_layers", "device", "dtype", "memory"}  # what builds a network decides
 WIDEST = 1 << 20  # hidden units that a network is tried with
 SOURCES = tomllib.loads(resources.files(__package__).joinpath("sources.toml").read_text("utf-8"))
 
@@ -168,8 +168,8 @@ def variant(name: str, /, scale: str = "paper", **flags: Any) -> Experiment:
 
 def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
     """Set a field of an experiment's task, model or training, or a flag of its cell type. UsageError: there is none."""
-    name = f"{experiment.name}+{flag}={_format(value)}"
     flag = CURRENT.get(flag, flag)
+    name = f"{experiment.name}+{flag}={_format(value)}"
     for section in ("task", "model", "training"):
         config = getattr(experiment, section)
         if flag in {known.name for known in fields(config)}:
@@ -203,7 +203,7 @@ def _format(value: Any) -> str:
     value = os.fspath(value) if isinstance(value, os.PathLike) else getattr(value, "tolist", lambda: value)()  # NumPy's
     if isinstance(value, str) and "+" not in value and _parse(value) == value:
         return value
-    return json.dumps(value).replace("+", "" if isinstance(value, float) else "\\u002b")
+    return json.dumps(value, default=_plain).replace("+", "" if isinstance(value, float) else "\\u002b")
 
 
 def ends(task: Any) -> tuple[Symbols | Vectors, Symbols | Mixture]:

@@ -43,14 +43,15 @@ def save(network: Network, folder: Path | str) -> Path:
     """Write a `network` to a `folder`, made or written over, as `config.json` and `weights.safetensors`; return it.
 
     Raises:
-        UsageError: The network was not built from a config, as those of `wrap` are not.
+        UsageError: The network was not built from a config, as those of `wrap` are not; the folder holds a run.
         LabError: The folder cannot be written to.
     """
     check_network(network, "network")
     network.require_weights()
     if network.config is None or network.interface is None:
         raise UsageError(f"{network.name or 'this network'} has no config: keep its modules with torch.save")
-    folder = Path(folder).expanduser()
+    if ((folder := Path(folder).expanduser()) / RESULT).exists():
+        raise UsageError(f"{folder} holds the record of a run, which would be lost: save into another folder")
     paths.writable(folder)
     weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
     content = {"name": network.name, "model": network.config.record(), "interface": network.interface.record()}

@@ -59,9 +59,8 @@ def ensure(name: str, measure: Callable[[], pd.DataFrame], /, **measured_with: A
     Args:
         name: What the measurement's records are called, a word of letters, digits and underscores.
         measure: Called without arguments where there is no record; returns a frame.
-        measured_with: All that the result depends on: networks and long texts, which are known by their digest (or the
-            digest itself), numbers, strings, and lists of them. A network is known by its parameters and buffers, and
-            by what its cells' boundary and threshold were set to by hand.
+        measured_with: All that the result depends on: networks (known by their weights and by how they compute), texts,
+            numbers, strings, and lists of them.
 
     Raises:
         LabError: It could not be recorded; raised before anything is measured.
@@ -161,9 +160,8 @@ def _known(name: str, value: Any) -> Any:
     if isinstance(value, list) and all(isinstance(each, nn.Module) for each in value):
         return [_known(name, each) for each in value]
     if isinstance(value, nn.Module):
-        built = getattr(value, "config", None) is not None
-        ends = "" if built else digest(f"{value!r} {getattr(value, 'vocabulary', '')} {getattr(value, 'words', '')}")
-        return " ".join(filter(None, [digest(value), ends, *_by_hand(value)]))
+        of_config = getattr(value, "config", None) is not None and value.name  # as a run's, which the weights are of
+        return " ".join([digest(value), *([] if of_config else [digest(_settings(value))]), *_by_hand(value)])
     if isinstance(value, str) and len(value) > LONG:
         return digest(value)
     try:
@@ -172,10 +170,17 @@ def _known(name: str, value: Any) -> Any:
         raise UsageError(f"{name} of a probe record must be a network, a number, a string or a list of them") from None
 
 
+def _settings(model: nn.Module) -> str:
+    """What a network computes with beside its weights: plain attributes and buffers of its modules, and its symbols."""
+    plain = [(k, v) for part in model.modules() for k, v in vars(part).items() if isinstance(v, str | int | float)]
+    own = [pair for pair in plain if pair[0] != "training"]
+    known = [getattr(model, name, "") for name in ("vocabulary", "words", "config")]
+    return f"{model!r} {own} {known} {models.digest(dict(model.named_buffers()))}"
+
+
 def _by_hand(model: nn.Module) -> list[str]:
     """How the cells of an HM-LSTM decide on boundaries, as far as its config has it otherwise."""
-    config = getattr(model, "config", None)
-    built = {"boundary": "step", "threshold": 0.5} | dict(config.flags if config else {})
+    built = {"boundary": "step", "threshold": 0.5} | dict(getattr(getattr(model, "config", None), "flags", {}))
     cells = [module for module in model.modules() if isinstance(module, HMLSTMCell)]
     flags = [(k, flag, getattr(cell, flag)) for k, cell in enumerate(cells, 1) for flag in ("boundary", "threshold")]
     return [f"{flag} of layer {k}={value}" for k, flag, value in flags if value != built[flag]]

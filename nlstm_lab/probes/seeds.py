@@ -48,6 +48,7 @@ def untrained(model: Network, seed: int = 0) -> Network:
         for module in (fresh.recurrent, fresh.embedding, fresh.readout):
             if module is not None:
                 _reset(module)
+    fresh.load_state_dict(dict(model.named_buffers()), strict=False)  # the slope stays
     trained = dict(model.named_parameters())
     for name, weight in fresh.to(model.device).named_parameters():
         old = trained[name]

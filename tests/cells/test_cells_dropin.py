@@ -202,6 +202,8 @@ def test_meta_and_fake_tensors_have_shapes_alone(make):
     output, last = run(unit, torch.empty(T, B, D, device="meta"))
     assert output.shape == (T, B, H)
     assert {part.device.type for part in parts(last)} == {"meta"}
+    unit.to_empty(device="cpu").reset_parameters()
+    assert getattr(unit, "slope", 1) == 1
     with FakeTensorMode():
         unit = make(D, H, num_layers=L)
         output, _last = run(unit, torch.empty(T, B, D))

@@ -74,8 +74,10 @@ def test_what_is_no_network_is_refused_in_a_sentence(tmp_path):
     with pytest.raises(UsageError, match=r"torch\.save"):
         models.save(models.wrap(nn.LSTM(3, 4), readout=nn.Linear(4, 3)), tmp_path / "w")
     (tmp_path / "file").touch()
-    with pytest.raises(LabError, match="file"):
-        models.save(models.build(config, ends, seed=0), tmp_path / "file")
+    (tmp_path / "result.json").touch()
+    for folder, error in ((tmp_path / "file", LabError), (tmp_path, UsageError)):  # a run's record lies in the second
+        with pytest.raises(error, match=str(folder)):
+            models.save(models.build(config, ends, seed=0), folder)
 
 
 @pytest.mark.parametrize("name", models.PRETRAINED)

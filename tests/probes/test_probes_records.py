@@ -7,9 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch import nn
 
 from nlstm_lab.cells import HMLSTM
 from nlstm_lab.errors import DamagedFile, UsageError
+from nlstm_lab.models import wrap
 from nlstm_lab.probes.records import digest, ensure
 
 pytestmark = pytest.mark.usefixtures("probes_folder")
@@ -52,6 +54,15 @@ def test_a_threshold_or_boundary_set_by_hand_is_another_record(network):
     assert measure.call_count == 3
 
 
+def test_the_same_weights_in_another_network_are_another_record():
+    measure, relu, tanh = Mock(return_value=FRAME), nn.RNN(2, 3, nonlinearity="relu"), nn.RNN(2, 3)
+    tanh.load_state_dict(relu.state_dict())
+    parts = {"embedding": nn.Embedding(4, 2), "readout": nn.Linear(3, 4), "vocabulary": "abcd"}
+    for rnn in (relu, tanh, relu.eval()):
+        ensure("timescales", measure, weights=wrap(rnn, **parts))
+    assert measure.call_count == 2
+
+
 def test_weights_are_known_by_every_value(network):
     model = network()
     before = digest(model)
@@ -62,11 +73,8 @@ def test_weights_are_known_by_every_value(network):
 
 
 def test_nothing_is_recorded_of_a_measurement_that_failed(probes_folder):
-    def fail():
-        raise RuntimeError
-
     with pytest.raises(RuntimeError):
-        ensure("timescales", fail, seed=0)
+        ensure("timescales", Mock(side_effect=RuntimeError), seed=0)
     assert not list(probes_folder.iterdir())
 
 
