@@ -54,7 +54,7 @@ class Attempt:
                 shutil.rmtree(self.path)
             self.path.mkdir(parents=True, exist_ok=True)
             if self.kept.exists() and not again and not self.checkpoint.exists():
-                copy(self.kept, self.checkpoint)
+                paths.write(self.checkpoint, self.kept.read_bytes())
             records.write_json(config, {**experiment.config(), "data_sha256": data})
 
     def publish(self) -> None:
@@ -73,11 +73,6 @@ class Attempt:
             with paths.writing(self.folder, f"; that training could not go on is not recorded; {GOES_ON}"):
                 records.write_json(self.folder / "failed.json", failure)
                 records.write_json(self.folder / "config.json", experiment.config())
-
-
-def copy(source: Path, target: Path) -> None:
-    with paths.atomic(target) as partial:
-        shutil.copyfile(source, partial)
 
 
 def settled(experiment: Experiment, seed: int, patience: int | None, finish: bool) -> Run | None:
@@ -211,10 +206,9 @@ def _record(attempt: Attempt, experiment: Experiment, fit: Progress, network: mo
         records.write_json(attempt.record / "config.json", experiment.config())
         with paths.atomic(attempt.record / "history.csv") as partial:
             history.rename(columns=RECORDED_AS).to_csv(partial, index=False)
-        with paths.atomic(attempt.record / "weights.safetensors") as partial:
-            partial.write_bytes(save(half))  # safetensors would hide the system's reason
+        paths.write(attempt.record / "weights.safetensors", save(half))  # `save_file` would hide the system's reason
         if records.state(result) != "done":  # so that it can go on from there
-            copy(attempt.checkpoint, attempt.record / attempt.kept.name)
+            paths.write(attempt.record / attempt.kept.name, attempt.checkpoint.read_bytes())
         records.write_json(attempt.record / "result.json", result)
         attempt.publish()
 

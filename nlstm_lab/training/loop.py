@@ -107,9 +107,8 @@ class _Trainer:
         self.saved = time.monotonic()
         self.progress.seconds = self.saved - self.began  # over all attempts
         if self.file is not None:
-            random = {"cpu": torch.get_rng_state()}
-            if self.device.type == "cuda":
-                random["cuda"] = torch.cuda.get_rng_state(self.device)
+            cuda = {"cuda": torch.cuda.get_rng_state(self.device)} if self.device.type == "cuda" else {}
+            random = {"cpu": torch.get_rng_state(), **cuda}
             everything = {
                 **{"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict(), "best": self.best},
                 **{"progress": vars(self.progress), "setup": self.setup, "random": random},
@@ -243,6 +242,7 @@ class _Trainer:
 
     def run(self, patience: int | None, show: bool, after_update: Callable[[int], None]) -> Progress:
         progress, self.after_update = self.progress, after_update
+        logger.info("%d updates, from update %d", progress.updates, progress.update)
         with (
             listening() as self.asked,
             device_faults(self.device, self.file, getattr(self.task, "batch_size", None)),
