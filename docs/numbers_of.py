@@ -319,6 +319,11 @@ def missed_in_first_reading(memory: dict[str, str]) -> float:
     return _mean(_resampled(of_first_reading), "lag", memory)
 
 
+def in_first_reading(memory: dict[str, str], value: str = "raw") -> float:
+    """The median timescale of a memory there."""
+    return _mean(_medians(of_first_reading), "median", memory | {"value": value})
+
+
 @cache
 def of_first_reading(study: Callable[..., pd.DataFrame]) -> pd.DataFrame:
     """A study of the same two in our first reading, at the paper's scale, from records: no weights are kept."""
@@ -470,14 +475,21 @@ def on_penn_treebank(**flags: object) -> list[lab.runs.Run]:
 
 
 def longer(text: str, **flags: object) -> list[lab.runs.Run]:
-    """A setting that notebook 22 trains for longer: one seed on "ptb", with 256 units, or three on "wikipedia"."""
+    """A setting that notebook 22 trains for longer; of "ptb" and the "printed size" there is one seed."""
     sizes = {"hidden_size": 256, "embedding_size": 128, "output_embedding_size": 256}
-    name, how, seeds = {
-        "ptb": ("ptb_char_hmlstm_step", {"epochs": 10, "updates_per_epoch": None} | sizes, 1),
-        "wikipedia": ("text8_hmlstm_layernorm", {"epochs": 8, "updates_per_epoch": 640}, 3),
+    name, scale, how, seeds = {
+        "ptb": ("ptb_char_hmlstm_step", "small", {"epochs": 10, "updates_per_epoch": None} | sizes, 1),
+        "printed size": ("ptb_char_hmlstm_step", "paper", {"epochs": 3}, 1),
+        "wikipedia": ("text8_hmlstm_layernorm", "small", {"epochs": 8, "updates_per_epoch": 640}, 3),
     }[text]
-    one = lab.experiments.variant(name, scale="small", **how | flags)
+    one = lab.experiments.variant(name, scale, **how | flags)
     return [lab.runs.load(one, seed) for seed in range(seeds)]
+
+
+def operations(run: lab.runs.Run) -> pd.DataFrame:
+    """How often each layer has COPY, UPDATE and FLUSH in the text of figure 4 of the HM-RNN paper."""
+    codes = lab.probes.boundaries(run.model(), lab.datasets.Excerpt("ptb", "valid", 270))["operation"].to_pandas()
+    return codes.apply(lambda layer: layer.value_counts()).T.reindex(columns=range(3), fill_value=0).fillna(0)
 
 
 def upper_boundaries(seeds: Sequence[int]) -> pd.DataFrame:
