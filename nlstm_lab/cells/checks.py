@@ -19,7 +19,7 @@ def positive(value: Any, name: str) -> int:
 def finite(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise ValueError(f"{name} must be a finite number, not {value!r}")
-    return value
+    return value  # type: ignore[return-value]
 
 
 def autocasts(device: torch.device) -> bool:
