@@ -160,7 +160,8 @@ def test_a_signal_saves_and_says_how_to_go_on(number, moment, runs_folder, tmp_p
     process.join()
     assert process.exitcode == 130
     attempt = runs_folder / LONG / ".attempt-smoke-seed0" / "checkpoint.pt"
-    *epochs, said = (tmp_path / "said").read_text().splitlines(keepends=True)
+    begun, *epochs, said = (tmp_path / "said").read_text().splitlines(keepends=True)
+    assert "updates, from update 0" in begun
     assert all(" epoch " in line for line in epochs)
     assert said.startswith(f"nlstm-lab: {number.name}: saved after ")
     assert said.endswith("the same command goes on\n")
