@@ -320,7 +320,7 @@ def missed_in_first_reading(memory: dict[str, str]) -> float:
 
 
 def in_first_reading(memory: dict[str, str], value: str = "raw") -> float:
-    """The median timescale of a memory there."""
+    """A memory's median timescale in the networks of our first reading, seed 0."""
     return _mean(_medians(of_first_reading), "median", memory | {"value": value})
 
 
@@ -488,8 +488,9 @@ def longer(text: str, **flags: object) -> list[lab.runs.Run]:
 
 def operations(run: lab.runs.Run) -> pd.DataFrame:
     """How often each layer has COPY, UPDATE and FLUSH in the text of figure 4 of the HM-RNN paper."""
-    codes = lab.probes.boundaries(run.model(), lab.datasets.Excerpt("ptb", "valid", 270))["operation"].to_pandas()
-    return codes.apply(lambda layer: layer.value_counts()).T.reindex(columns=range(3), fill_value=0).fillna(0)
+    read = lab.probes.boundaries(run.model(), lab.datasets.Excerpt("ptb", "valid", 270))
+    steps = read["operation"].to_series().reset_index()
+    return pd.crosstab(steps["layer"], steps["operation"])
 
 
 def upper_boundaries(seeds: Sequence[int]) -> pd.DataFrame:

@@ -161,7 +161,7 @@ def _known(name: str, value: Any) -> Any:
         return [_known(name, each) for each in value]
     if isinstance(value, nn.Module):
         of_config = getattr(value, "config", None) is not None and value.name  # as a run's, which the weights are of
-        return " ".join([digest(value), *([] if of_config else [digest(_settings(value))]), *_by_hand(value)])
+        return " ".join([digest(value), *(_by_hand(value) if of_config else [digest(_settings(value))])])
     if isinstance(value, str) and len(value) > LONG:
         return digest(value)
     try:
@@ -178,9 +178,9 @@ def _settings(model: nn.Module) -> str:
     return f"{model!r} {own} {known} {models.digest(dict(model.named_buffers()))}"
 
 
-def _by_hand(model: nn.Module) -> list[str]:
+def _by_hand(model: Any) -> list[str]:
     """How the cells of an HM-LSTM decide on boundaries, as far as its config has it otherwise."""
-    built = {"boundary": "step", "threshold": 0.5} | dict(getattr(getattr(model, "config", None), "flags", {}))
+    built = {"boundary": "step", "threshold": 0.5} | dict(model.config.flags if model.config else {})
     cells = [module for module in model.modules() if isinstance(module, HMLSTMCell)]
     flags = [(k, flag, getattr(cell, flag)) for k, cell in enumerate(cells, 1) for flag in ("boundary", "threshold")]
     return [f"{flag} of layer {k}={value}" for k, flag, value in flags if value != built[flag]]

@@ -54,7 +54,8 @@ class Attempt:
                 shutil.rmtree(self.path)
             self.path.mkdir(parents=True, exist_ok=True)
             if self.kept.exists() and not again and not self.checkpoint.exists():
-                paths.write(self.checkpoint, self.kept.read_bytes())
+                with paths.atomic(self.checkpoint) as partial:
+                    shutil.copyfile(self.kept, partial)
             records.write_json(config, {**experiment.config(), "data_sha256": data})
 
     def publish(self) -> None:
@@ -193,22 +194,21 @@ def _record(attempt: Attempt, experiment: Experiment, fit: Progress, network: mo
     half = {name: value.half().contiguous().cpu() for name, value in network.state_dict().items()}
     result = {
         **made,
-        "epochs_run": fit.epoch,
-        "best_epoch": fit.best_epoch,
+        **{"epochs_run": fit.epoch, "best_epoch": fit.best_epoch},
         "weights_sha256": models.digest({name: value.float() for name, value in half.items()}),
         "metrics": [recorded_as(row) for row in records.summary(history)],
-        "seconds": round(fit.seconds, 1),
-        "tokens_per_second": round(fit.rate()),
-        "machines": fit.machines,
+        **{"seconds": round(fit.seconds, 1), "tokens_per_second": round(fit.rate()), "machines": fit.machines},
     }
     with paths.writing(attempt.folder, f"; the training is done and kept; {GOES_ON}"):
         shutil.rmtree(attempt.record, ignore_errors=True)  # what a killed process began to write
         records.write_json(attempt.record / "config.json", experiment.config())
         with paths.atomic(attempt.record / "history.csv") as partial:
             history.rename(columns=RECORDED_AS).to_csv(partial, index=False)
-        paths.write(attempt.record / "weights.safetensors", save(half))  # `save_file` would hide the system's reason
+        with paths.atomic(attempt.record / "weights.safetensors") as partial:
+            partial.write_bytes(save(half))  # safetensors would hide the system's reason
         if records.state(result) != "done":  # so that it can go on from there
-            paths.write(attempt.record / attempt.kept.name, attempt.checkpoint.read_bytes())
+            with paths.atomic(attempt.record / attempt.kept.name) as partial:
+                shutil.copyfile(attempt.checkpoint, partial)
         records.write_json(attempt.record / "result.json", result)
         attempt.publish()
 
