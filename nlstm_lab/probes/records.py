@@ -18,10 +18,10 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 import pandas as pd
+import torch
 from torch import nn
 
 from nlstm_lab import models, paths
-from nlstm_lab.cells import HMLSTMCell
 from nlstm_lab.datasets import Excerpt, Lines, Sequences
 from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.models import Network
@@ -160,8 +160,9 @@ def _known(name: str, value: Any) -> Any:
     if isinstance(value, list) and all(isinstance(each, nn.Module) for each in value):
         return [_known(name, each) for each in value]
     if isinstance(value, nn.Module):
-        of_config = getattr(value, "config", None) is not None and value.name  # as a run's, which the weights are of
-        return " ".join([digest(value), *(_by_hand(value) if of_config else [digest(_settings(value))])])
+        own = _settings(value)
+        other = [] if own == _as_built(value) else [digest(own), models.digest(dict(value.named_buffers()))]
+        return " ".join([digest(value), *other])
     if isinstance(value, str) and len(value) > LONG:
         return digest(value)
     try:
@@ -171,16 +172,15 @@ def _known(name: str, value: Any) -> Any:
 
 
 def _settings(model: nn.Module) -> str:
-    """What a network computes with beside its weights: plain attributes and buffers of its modules, and its symbols."""
-    plain = [(k, v) for part in model.modules() for k, v in vars(part).items() if isinstance(v, str | int | float)]
-    own = [pair for pair in plain if pair[0] != "training"]
+    """What a network computes with beside its weights: plain attributes of its modules, and its symbols."""
+    own = [(k, v) for part in model.modules() for k, v in vars(part).items() if isinstance(v, str | int | float)]
     known = [getattr(model, name, "") for name in ("vocabulary", "words", "config")]
-    return f"{model!r} {own} {known} {models.digest(dict(model.named_buffers()))}"
+    return f"{model!r} {[pair for pair in own if pair[0] != 'training']} {known}"
 
 
-def _by_hand(model: Any) -> list[str]:
-    """How the cells of an HM-LSTM decide on boundaries, as far as its config has it otherwise."""
-    built = {"boundary": "step", "threshold": 0.5} | dict(model.config.flags if model.config else {})
-    cells = [module for module in model.modules() if isinstance(module, HMLSTMCell)]
-    flags = [(k, flag, getattr(cell, flag)) for k, cell in enumerate(cells, 1) for flag in ("boundary", "threshold")]
-    return [f"{flag} of layer {k}={value}" for k, flag, value in flags if value != built[flag]]
+def _as_built(model: Any) -> str | None:
+    """The settings of a run's network before anybody changes them by hand; None of any other network."""
+    if getattr(model, "config", None) is None or not model.name:
+        return None
+    with torch.device("meta"):
+        return _settings(models.build(model.config, model.interface, seed=0, name=model.name))

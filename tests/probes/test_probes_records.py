@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from nlstm_lab.cells import HMLSTM
+import nlstm_lab as lab
+from nlstm_lab.datasets.base import Symbols
 from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.models import wrap
 from nlstm_lab.probes.records import digest, ensure
@@ -45,13 +46,16 @@ def test_anything_else_is_another_record(network, text, change):
     assert measure.call_count == 2
 
 
-def test_a_threshold_or_boundary_set_by_hand_is_another_record(network):
-    measure, model = Mock(return_value=FRAME), network(HMLSTM, num_layers=2, threshold=0.5)
-    lower, upper = model.recurrent.cells
-    for cell, flag, value in ((lower, "boundary", "step"), (lower, "boundary", "soft"), (upper, "threshold", 0)):
-        setattr(cell, flag, value)
+def test_what_is_set_by_hand_is_another_record(probes_folder):
+    config, symbols = lab.models.ModelConfig("hmlstm", hidden_size=8, num_layers=2), Symbols(5)
+    model = lab.models.build(config, lab.models.Interface(symbols, symbols), seed=0, name="run")
+    measure = Mock(return_value=FRAME)
+    ensure("timescales", measure, weights=model)
+    assert f'"{digest(model)}"' in gzip.decompress(next(probes_folder.iterdir()).read_bytes()).decode()
+    for flag, value in (("boundary", "soft"), ("threshold", 0), ("reset", False)):
+        setattr(model.recurrent.cells[1], flag, value)
         ensure("timescales", measure, weights=model)
-    assert measure.call_count == 3
+    assert measure.call_count == 4
 
 
 def test_the_same_weights_in_another_network_are_another_record():
