@@ -18,13 +18,13 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 import pandas as pd
-import torch
 from torch import nn
 
 from nlstm_lab import models, paths
 from nlstm_lab.datasets import Excerpt, Lines, Sequences
 from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.models import Network
+from nlstm_lab.models.network import settings
 from nlstm_lab.settings import check_seed
 
 LONG = 64  # a longer string is known by its digest: a text, most often
@@ -160,27 +160,15 @@ def _known(name: str, value: Any) -> Any:
     if isinstance(value, list) and all(isinstance(each, nn.Module) for each in value):
         return [_known(name, each) for each in value]
     if isinstance(value, nn.Module):
-        own = _settings(value)
-        other = [] if own == _as_built(value) else [digest(own), models.digest(dict(value.named_buffers()))]
-        return " ".join([digest(value), *other])
+        own = settings(value)
+        if isinstance(value, Network):
+            if value.name and own == value.as_built:  # a run's: known by its weights
+                return digest(value)
+            value.require_weights()
+        return f"{digest(value)} {digest(own)} {models.digest(dict(value.named_buffers()))}"
     if isinstance(value, str) and len(value) > LONG:
         return digest(value)
     try:
         return json.loads(json.dumps(value, default=lambda one: one.tolist()))  # of NumPy
     except (TypeError, AttributeError):
         raise UsageError(f"{name} of a probe record must be a network, a number, a string or a list of them") from None
-
-
-def _settings(model: nn.Module) -> str:
-    """What a network computes with beside its weights: plain attributes of its modules, and its symbols."""
-    own = [(k, v) for part in model.modules() for k, v in vars(part).items() if isinstance(v, str | int | float)]
-    known = [getattr(model, name, "") for name in ("vocabulary", "words", "config")]
-    return f"{model!r} {[pair for pair in own if pair[0] != 'training']} {known}"
-
-
-def _as_built(model: Any) -> str | None:
-    """The settings of a run's network before anybody changes them by hand; None of any other network."""
-    if getattr(model, "config", None) is None or not model.name:
-        return None
-    with torch.device("meta"):
-        return _settings(models.build(model.config, model.interface, seed=0, name=model.name))
