@@ -10,12 +10,9 @@ from .decoding import cell_cuts as cell_cuts
 from .decoding import contents as contents
 from .decoding import decode as decode
 from .dynamics import fixed_points as fixed_points
-from .edits import edits_from_json as edits_from_json
-from .edits import edits_to_json as edits_to_json
 from .edits import freeze as freeze
 from .edits import put as put
 from .edits import run as run
-from .edits import scale as scale
 from .edits import zero as zero
 from .forgetting import classes as classes
 from .forgetting import retention as retention

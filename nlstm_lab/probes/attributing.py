@@ -11,9 +11,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 import xarray as xr
-from torch import Tensor, nn
+from torch import Tensor
 
-from nlstm_lab.cells import RNN
 from nlstm_lab.errors import UsageError
 from nlstm_lab.models.network import Network, check_network
 from nlstm_lab.probes.edits import run
@@ -21,10 +20,9 @@ from nlstm_lab.probes.interventions import refuse_sampling
 from nlstm_lab.probes.reading import Text, called, code_of, encode, evaluating, hidden_names, symbols_of
 from nlstm_lab.settings import choice, counted
 
-Method = Literal["saliency", "input_x_gradient", "integrated_gradients", "deep_lift", "feature_ablation"]
+Method = Literal["saliency", "input_x_gradient", "integrated_gradients", "feature_ablation"]
 BY_UNIT = ("saliency", "input_x_gradient", "integrated_gradients")
 FREE = ("saliency", "input_x_gradient")  # of a baseline
-COMPLETE = ("integrated_gradients", "deep_lift")  # their attributions are to add up
 TOLERANCE = 0.01  # of F(x) - F(baseline), that may be missing in their sum
 FINER = 3  # times that the points of a path may be doubled
 AT_ONCE = 2**23  # values of one state that are computed side by side: bounds the memory
@@ -50,9 +48,8 @@ def attribution(
         method: F is the logit, x_s what the layers read at step s, b the baseline:
             "saliency", the L2 norm of dF/dx_s; "input_x_gradient", x_s . dF/dx_s; "integrated_gradients",
             (x_s - b_s) . the mean of dF/dx_s on the straight path from b to x; "feature_ablation", F(x) - F(x with b_s
-            in the place of x_s); "deep_lift" (rescale rule), which has no rule for products, so of networks without
-            gates only. Of a memory: its gradient's size, gradient times state, and conductance (integrated gradients);
-            for ablations see `run` and `unit_ablations`.
+            in the place of x_s). Of a memory: its gradient's size, gradient times state, and conductance (integrated
+            gradients); for ablations see `run` and `unit_ablations`.
         baseline: A symbol, a text of the same length, or vectors; None for vectors of zeros.
         memory: A memory, a layer's h or a gate ("inner f"), as `run` names them.
         points: On the path; doubled up to three times until the sum is F(x) - F(b) within 1 %.
@@ -60,7 +57,7 @@ def attribution(
     Returns:
         [time], or with `memory` [time, unit]. Attributes: model, target, at, method, memory; of methods with a baseline
         logit and logit_baseline, F(x) and F(b). Where the method promises that attributions add up (integrated
-        gradients and DeepLIFT of symbols; conductance of the h that the readout reads, at step `at`): sum, missing, the
+        gradients of symbols; conductance of the h that the readout reads, at step `at`): sum, missing, the
         share of F(x) - F(b) by which it is wrong, and the points that were taken.
 
     Raises:
@@ -98,7 +95,8 @@ def attribution(
             about |= zip(("logit", "logit_baseline"), ends[:, code].tolist(), strict=True)
         # of memories, those of the h that the readout reads, and nothing else, add up
         last, width = hidden_names(model.recurrent.num_layers)[-1], model.recurrent.output_size
-        promised = method in COMPLETE and (memory is None or (memory == last and width == model.recurrent.hidden_size))
+        of_output = memory is None or (memory == last and width == model.recurrent.hidden_size)
+        promised = method == "integrated_gradients" and of_output
         for points in [points * 2**k for k in range(FINER + 1)]:
             how = model, code, method, x, b, beside, rows, points
             values = _by_step(*how) if memory is None else _by_unit(*how, memory)
@@ -107,7 +105,7 @@ def attribution(
                 break
             gap = about["logit"] - about["logit_baseline"]
             missing = abs(total - gap) / max(abs(gap), 1e-12)
-            if method == "deep_lift" or missing <= TOLERANCE:
+            if missing <= TOLERANCE:
                 break
     if promised:
         about |= {"sum": total, "missing": missing, "points": points}
@@ -169,40 +167,13 @@ def _by_step(
     elif method == "integrated_gradients":
         asked |= {"n_steps": points, "internal_batch_size": min(rows, points)}
         values = attr.IntegratedGradients(logits).attribute(x, b, **asked)
-    elif method == "feature_ablation":
+    else:
         steps = torch.arange(x.shape[1], device=x.device)[:, None].expand_as(x[0])[None]
         with torch.no_grad():
             asked |= {"feature_mask": steps, "perturbations_per_eval": min(rows, x.shape[1])}
             values = attr.FeatureAblation(logits).attribute(x, b, **asked)
         return values[0, :, 0]  # a step's features are ablated together, and have one value
-    else:
-        if not isinstance(model.recurrent, RNN):
-            raise UsageError(
-                f"method 'deep_lift' has a rule for nonlinearities and none for the products of gates, so it does not "
-                f"apply to {type(model.recurrent).__name__}: take 'integrated_gradients'"
-            )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that hooks are set
-            values = attr.DeepLift(_Unrolled(model, x.shape[1])).attribute(x.requires_grad_(), b, target=code)
     return values[0].sum(-1).detach()
-
-
-class _Unrolled(nn.Module):
-    """An RNN's last logits, whose every nonlinearity is a module that is called once: captum's DeepLift hooks those."""
-
-    def __init__(self, model: Network, length: int) -> None:
-        super().__init__()
-        self.model, self.cells = model, [*model.recurrent.cells]
-        kinds: dict[Any, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
-        made = (nn.ModuleList(kinds[cell.nonlinearity]() for cell in self.cells) for _ in range(length))
-        self.steps = nn.ModuleList(made)
-
-    def forward(self, x: Tensor) -> Tensor:
-        states = [cell.initial_state(len(x))[0] for cell in self.cells]
-        for below, sigmas in zip(x.unbind(1), self.steps, strict=True):
-            for k, (cell, sigma) in enumerate(zip(self.cells, sigmas, strict=True)):  # type: ignore[call-overload]
-                below = states[k] = sigma(cell.project(below) + states[k] @ cell.weight_hh.t())
-        return self.model.readout(below)  # type: ignore[no-any-return]
 
 
 def _by_unit(

@@ -1,6 +1,5 @@
 """Read with edits: any state, gate or pre-activation, at any step, is seen and replaced while a network reads."""
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
@@ -19,7 +17,6 @@ from nlstm_lab.errors import UsageError, hint
 from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import Texts, component, encode_all, evaluating, every_name, names, reading, rows, whole
 from nlstm_lab.probes.tracing import SHOW_PROGRESS, labelled, recorded_values
-from nlstm_lab.settings import choice
 
 Edit = Callable[[Tensor], Tensor]  # values [B, units] of one step to what replaces them
 Where = str | tuple[Any, ...]  # a name, (name, time) or (name, time, units)
@@ -39,14 +36,13 @@ def zero(values: Tensor) -> Tensor:
 
 @dataclass
 class PlainEdit:
-    """An edit that is plain data: it can be saved, and begins anew in each reading."""
+    """An edit that begins anew in each reading."""
 
-    kind: Literal["put", "freeze", "scale"]
+    kind: Literal["put", "freeze"]
     value: Any = None
     held: Tensor | None = None
 
     def __post_init__(self) -> None:
-        choice(self.kind, "an edit that is not zero", ("put", "freeze", "scale"))
         try:
             torch.as_tensor(0.0 if self.kind == "freeze" or isinstance(self.value, xr.DataArray) else self.value)
         except (TypeError, ValueError, RuntimeError):
@@ -58,10 +54,9 @@ class PlainEdit:
             return self.held
         new = torch.as_tensor(self.value, dtype=values.dtype, device=values.device)
         try:
-            new = new.expand_as(values)
+            return new.expand_as(values)
         except RuntimeError:
             raise UsageError(f"{self.kind}: {list(new.shape)} does not fit {list(values.shape)}, [B, units]") from None
-        return values * new if self.kind == "scale" else new
 
     def at(self, owner: str, step: int, units: Sequence[int] | None) -> Edit:
         """The same, of a labelled array what it has of this memory or layer, step and units."""
@@ -89,71 +84,9 @@ def put(new: Tensor | xr.DataArray | float) -> Edit:
     return PlainEdit("put", new)
 
 
-def scale(factor: float) -> Edit:
-    """An edit: what is there is multiplied.
-
-    Args:
-        factor: By what.
-    """
-    return PlainEdit("scale", factor)
-
-
 def freeze() -> Edit:
     """An edit: what is there at the first of its steps is put back at all others."""
     return PlainEdit("freeze")
-
-
-def edits_to_json(edits: Edits) -> str:
-    """Write edits that are plain data (zero, put, scale and freeze) as JSON.
-
-    Args:
-        edits: As `run` takes them.
-
-    Raises:
-        UsageError: An edit is a function of one's own, or has no JSON.
-    """
-    written = []
-    for where, edit in _pairs(edits):
-        name, *place = _parts(where)
-        if edit is not zero and not isinstance(edit, PlainEdit):
-            raise UsageError(f"the edit of {name!r} must be zero, put, scale or freeze to be written, not {edit!r}")
-        written.append([[name, *place], getattr(edit, "kind", "zero"), getattr(edit, "value", None)])
-    try:
-        return json.dumps(written, default=_plain)
-    except (TypeError, ValueError, RuntimeError):
-        raise UsageError("edits must be of plain places, numbers and arrays to be written as JSON") from None
-
-
-def _plain(value: Any) -> Any:
-    """What JSON has no type for, by those that it has."""
-    if isinstance(value, slice):
-        return {"slice": [value.start, value.stop, value.step]}
-    if isinstance(value, xr.DataArray):
-        return {"array": value.reset_coords(drop=True).to_dict()}
-    return np.asarray(value).tolist()
-
-
-def _read(found: dict[str, Any]) -> Any:
-    """The reverse of `_plain`."""
-    if "slice" in found:
-        return slice(*found["slice"])
-    return xr.DataArray.from_dict(found["array"]) if "array" in found else found
-
-
-def edits_from_json(text: str) -> list[tuple[Where, Edit]]:
-    """Read what `edits_to_json` wrote.
-
-    Args:
-        text: JSON.
-    """
-    try:
-        found = json.loads(text, object_hook=_read)
-    except (TypeError, ValueError, KeyError):
-        found = None
-    rows = found if isinstance(found, list) else [None]
-    if not all(isinstance(row, list) and len(row) == 3 and isinstance(row[0], list) for row in rows):
-        raise UsageError(f"text must be edits as edits_to_json writes them, not {text!r}"[:200])
-    return [(tuple(where), zero if kind == "zero" else PlainEdit(kind, value)) for where, kind, value in found]
 
 
 def _pairs(edits: Edits) -> list[tuple[Where, Any]]:
@@ -238,7 +171,7 @@ def run(
             "layer 2 r"); of pre-activations ("inner preactivation f"). A time is a step, from the end where it is
             negative (in texts of one length), a slice that may be open, or several steps; units are one, a slice, or
             several. Slices and lists are no keys of a dict: hand in pairs, [(where, edit), ...]. Edits of one place are
-            made in their order. Those that are plain data (zero, put, scale, freeze) are saved by `edits_to_json`.
+            made in their order.
         keep: Variables of the trace that are kept, all by default; [] for the logits alone.
         gradients: Whether the logits and values can be differentiated, by whatever the edits bring in.
         state: The packed state with which the first step begins; None for zeros.
@@ -287,8 +220,8 @@ class Plan:
             self.shown = [[*record] for record in model.trace(x)[2]]
         for where, edit in _pairs(edits):
             name, time, units = _parts(where)
-            if not callable(edit) or edit in (put, scale, freeze):
-                ways = "zero, put(...), scale(...), freeze() or a function of values [B, units]"
+            if not callable(edit) or edit in (put, freeze):
+                ways = "zero, put(...), freeze() or a function of values [B, units]"
                 raise UsageError(f"the edit of {name!r} must be {ways}, not {edit!r}")
             edit = replace(edit, held=None) if isinstance(edit, PlainEdit) else edit  # nothing of an earlier reading
             said = f"{name!r} cannot be edited at {time}: the text has the steps"

@@ -10,11 +10,9 @@ import numpy as np
 import pandas as pd
 import torch
 import xarray as xr
-from torch import nn
 
 from nlstm_lab.errors import UsageError
-from nlstm_lab.models import Network
-from nlstm_lab.probes.reading import code_of, whole
+from nlstm_lab.probes.reading import whole
 from nlstm_lab.settings import check_trace, choice
 from nlstm_lab.training.liveness import CLASSES, liveness
 
@@ -61,9 +59,6 @@ def retention(
     memory: str,
     at: int | slice | Sequence[int] = -1,
     units: int | slice | Sequence[int] | None = None,
-    *,
-    model: Network | None = None,
-    target: str | int | None = None,
 ) -> xr.Dataset:
     """Take apart what a memory holds by when it was written.
 
@@ -72,14 +67,10 @@ def retention(
         memory: A memory with a leak of its own: "cell", "inner", "layer 2", ...
         at: Steps at which the memory is looked at; negative from the end. All steps of all units need much room.
         units: Units; None for all.
-        model: The network, where shares of a logit are asked for.
-        target: The symbol or word, or its code, whose logit is shared out.
 
     Returns:
         Dimensions time (the steps `at`), source and unit: `left`, the share of what was written at step `source` that
         is left, in [0, 1], and `part`, that share of i g; both 0 of later steps. The parts sum to `c` (time, unit).
-        With a model `logit` (time, unit), each unit's weight times its h in the last layer, which is no part of what
-        one memory holds alone; with the readout's bias they sum to the target's logit.
 
     Raises:
         UsageError: The memory has no leak of its own, or is changed otherwise; there is no such memory, step or unit.
@@ -112,12 +103,6 @@ def retention(
         )
     data: dict[str, Any] = {"left": (("time", "source", "unit"), left), "part": (("time", "source", "unit"), part)}
     data["c"] = (("time", "unit"), c[steps])
-    if model is not None:
-        readout = getattr(model, "readout", None)
-        if not isinstance(readout, nn.Linear) or model.recurrent.output_size != trace.sizes["unit"]:
-            raise UsageError("model: a logit is shared out where one linear readout reads the h of the last layer")
-        weight = readout.weight[code_of(model, target, readout.out_features)].detach().float().cpu().numpy()
-        data["logit"] = (("time", "unit"), trace["h"].isel(layer=-1).values[np.ix_(steps, chosen)] * weight[chosen])
     coords: dict[str, Any] = {"time": steps, "source": np.arange(left.shape[1]), "unit": chosen}
     if "symbol" in trace.coords:
         coords["symbol"] = ("source", trace["symbol"].values[: left.shape[1]])

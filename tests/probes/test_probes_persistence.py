@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nlstm_lab.cells import LSTM, LayerNormLSTM, NestedLSTM
-from nlstm_lab.probes import retention, run, trace
+from nlstm_lab.probes import retention, trace
 
 
 @pytest.mark.parametrize(
@@ -29,11 +29,3 @@ def test_it_is_numpys_product_and_the_parts_sum_to_the_state(network, text, kind
             np.testing.assert_allclose(found.part[row, source], left * i[source] * g[source], rtol=1e-5, atol=1e-12)
         np.testing.assert_allclose(found.part[row].sum("source"), c[step], atol=3e-6)
     assert "".join(found.symbol.values) == text[:120]
-
-
-def test_units_share_out_a_logit(network, text):
-    model = network(scale=2.0, num_layers=2)
-    found = retention(trace(model, text[:30]), "layer 2 inner", [4, -1], model=model, target="d")
-    logits = run(model, text[:30]).logits[:, 4]
-    bias = model.readout.bias[4].item()
-    np.testing.assert_allclose(found.logit.sum("unit") + bias, logits[[4, 29]], atol=1e-5)
