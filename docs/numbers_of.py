@@ -314,9 +314,9 @@ def later_at_paper_size(first: dict[str, str], second: dict[str, str]) -> Interv
     return _pair(_resampled(of_paper_size).query("start == 'zero'"), "lag", first, second)
 
 
-def missed_in_first_reading(memory: dict[str, str]) -> float:
-    """The same delay in the networks of our first reading, seed 0."""
-    return _mean(_resampled(of_first_reading), "lag", memory)
+def missed_in_first_reading(memory: dict[str, str], column: str = "lag") -> float:
+    """The same in the networks of our first reading, seed 0."""
+    return _mean(_resampled(of_first_reading), column, memory)
 
 
 def in_first_reading(memory: dict[str, str], value: str = "raw") -> float:
