@@ -23,7 +23,8 @@ ROW = 90  # characters, as in the paper
 BLOCKS = ListedColormap(["#000000", "#ffffff"])  # the paper's: white where a segment ends
 CODES = ListedColormap([look.colour for look in OPERATIONS.values()])
 SQUARES = (("#ffffff", "$z=1$: a segment ends"), ("#000000", "$z=0$"))
-SHADES = (to_hex(NORMS(0.0)), "layer's least norm"), (to_hex(NORMS(1.0)), "largest"), ("#ffffff", "none yet")
+NONE = "#cfe6d4"  # neither a norm nor a boundary
+SHADES = (to_hex(NORMS(0.0)), "layer's least norm"), (to_hex(NORMS(1.0)), "largest"), (NONE, "none yet")
 
 # inches
 MARGIN, RIGHT, TEXT, BAND, GAP, APART, LINE, STRIP = 0.36, 0.05, 0.13, 0.095, 0.02, 0.03, 0.14, 0.04
@@ -88,7 +89,7 @@ def boundary_rows(data: xr.Dataset | Mapping[str, xr.Dataset], width: float = PA
 def hidden_norms(data: xr.Dataset, printed: Sequence[int] = (), width: float = PAGE) -> Figure:
     """Figure 4: `boundary_rows` with the norm of every layer's hidden state as a heat map and the operation under it.
 
-    A heat map reaches from the layer's smallest norm, light, to its largest, dark; it is blank before its first update.
+    A heat map reaches from the layer's smallest norm, light, to its largest, dark; it is green before its first update.
 
     Args:
         data: `lab.probes.boundaries(model, text)`.
@@ -112,7 +113,7 @@ def hidden_norms(data: xr.Dataset, printed: Sequence[int] = (), width: float = P
     for line in rows:
         y = line.boundaries(data, line.top) + 0.03
         for layer in reversed(layers):
-            y = line.band(scaled.sel(layer=layer), y, NORMS, 1, rf"$\|h^{layer}\|$")
+            y = line.band(scaled.sel(layer=layer), y, NORMS.with_extremes(bad=NONE), 1, rf"$\|h^{layer}\|$")
             codes = data["operation"].sel(layer=layer)
             y = line.band(codes, y, CODES, len(OPERATIONS) - 1, height=STRIP) + GAP
     return attach(figure, frame, {"z": LIVE, "norm": LIVE})
