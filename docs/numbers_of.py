@@ -475,15 +475,16 @@ def on_penn_treebank(**flags: object) -> list[lab.runs.Run]:
 
 
 def longer(text: str, **flags: object) -> list[lab.runs.Run]:
-    """A setting that notebook 22 trains for longer; of "ptb" and the "printed size" there is one seed."""
+    """A setting that notebook 22 trains for longer; at the printed size, seed 0 raised the question and others answer."""
     sizes = {"hidden_size": 256, "embedding_size": 128, "output_embedding_size": 256}
     name, scale, how, seeds = {
-        "ptb": ("ptb_char_hmlstm_step", "small", {"epochs": 10, "updates_per_epoch": None} | sizes, 1),
-        "printed size": ("ptb_char_hmlstm_step", "paper", {"epochs": 3}, 1),
-        "wikipedia": ("text8_hmlstm_layernorm", "small", {"epochs": 8, "updates_per_epoch": 640}, 3),
+        "ptb": ("ptb_char_hmlstm_step", "small", {"epochs": 10, "updates_per_epoch": None} | sizes, [0]),
+        "printed size": ("ptb_char_hmlstm_step", "paper", {"epochs": 3}, [0]),
+        "printed size, again": ("ptb_char_hmlstm_step", "paper", {"epochs": 3}, [2]),
+        "wikipedia": ("text8_hmlstm_layernorm", "small", {"epochs": 8, "updates_per_epoch": 640}, [0, 1, 2]),
     }[text]
     one = lab.experiments.variant(name, scale, **how | flags)
-    return [lab.runs.load(one, seed) for seed in range(seeds)]
+    return [lab.runs.load(one, seed) for seed in seeds]
 
 
 def operations(run: lab.runs.Run) -> pd.DataFrame:
