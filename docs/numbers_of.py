@@ -475,7 +475,7 @@ def on_penn_treebank(**flags: object) -> list[lab.runs.Run]:
 
 
 def longer(text: str, **flags: object) -> list[lab.runs.Run]:
-    """A setting that notebook 22 trains for longer; at the printed size, seed 0 raised the question and others answer."""
+    """A setting that notebook 22 trains for longer; at the printed size seed 0 raised a question that others answer."""
     sizes = {"hidden_size": 256, "embedding_size": 128, "output_embedding_size": 256}
     name, scale, how, seeds = {
         "ptb": ("ptb_char_hmlstm_step", "small", {"epochs": 10, "updates_per_epoch": None} | sizes, [0]),
