@@ -494,6 +494,12 @@ def operations(run: lab.runs.Run) -> pd.DataFrame:
     return pd.crosstab(steps["layer"], steps["operation"])
 
 
+def second_layer(runs: Sequence[lab.runs.Run], layer: int = 2) -> "pd.Series[float]":
+    """F1 of one network's layer at a space or the character after it, and of detectors that fire as often."""
+    scores = boundaries("segment_scores", runs, layer).query("truth == 'spaces' and within == 'or one after'")
+    return scores.set_index("detector")["f1"]
+
+
 def upper_boundaries(seeds: Sequence[int]) -> pd.DataFrame:
     """F1 of the second layer's boundaries on Wikipedia at ends of words or one step later, and their rate, by seed."""
     one = longer("wikipedia")[0].experiment
