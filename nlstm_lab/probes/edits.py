@@ -3,9 +3,9 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import xarray as xr
@@ -35,28 +35,23 @@ def zero(values: Tensor) -> Tensor:
 
 
 @dataclass
-class PlainEdit:
-    """An edit that begins anew in each reading."""
+class Put:
+    """What `put` returns."""
 
-    kind: Literal["put", "freeze"]
-    value: Any = None
-    held: Tensor | None = None
+    value: Any
 
     def __post_init__(self) -> None:
         try:
-            torch.as_tensor(0.0 if self.kind == "freeze" or isinstance(self.value, xr.DataArray) else self.value)
+            torch.as_tensor(0.0 if isinstance(self.value, xr.DataArray) else self.value)
         except (TypeError, ValueError, RuntimeError):
-            raise UsageError(f"{self.kind} must be given a number or an array of them, not {self.value!r}") from None
+            raise UsageError(f"put must be given a number or an array of them, not {self.value!r}") from None
 
     def __call__(self, values: Tensor) -> Tensor:
-        if self.kind == "freeze":
-            self.held = values if self.held is None else self.held
-            return self.held
         new = torch.as_tensor(self.value, dtype=values.dtype, device=values.device)
         try:
             return new.expand_as(values)
         except RuntimeError:
-            raise UsageError(f"{self.kind}: {list(new.shape)} does not fit {list(values.shape)}, [B, units]") from None
+            raise UsageError(f"put: {list(new.shape)} does not fit {list(values.shape)}, [B, units]") from None
 
     def at(self, owner: str, step: int, units: Sequence[int] | None) -> Edit:
         """The same, of a labelled array what it has of this memory or layer, step and units."""
@@ -68,10 +63,21 @@ class PlainEdit:
         try:
             array = self.value.sel(asked)
         except KeyError:
-            raise UsageError(f"{self.kind}: the array has no {asked}, which is to be replaced") from None
+            raise UsageError(f"put: the array has no {asked}, which is to be replaced") from None
         if set(array.dims) - {"text", "unit"}:
-            raise UsageError(f"{self.kind}: an array has memory or layer, time, text and unit, not {array.dims}")
-        return PlainEdit(self.kind, array.transpose("text", "unit", missing_dims="ignore").values)
+            raise UsageError(f"put: an array has memory or layer, time, text and unit, not {array.dims}")
+        return Put(array.transpose("text", "unit", missing_dims="ignore").values)
+
+
+@dataclass
+class Freeze:
+    """What `freeze` returns: it begins anew in each reading."""
+
+    held: Tensor | None = None
+
+    def __call__(self, values: Tensor) -> Tensor:
+        self.held = values if self.held is None else self.held
+        return self.held
 
 
 def put(new: Tensor | xr.DataArray | float) -> Edit:
@@ -81,12 +87,12 @@ def put(new: Tensor | xr.DataArray | float) -> Edit:
         new: The new values, broadcast to [B, units]; or an array of a trace, of which each place takes what has its
             memory (or layer), step and units; a state "before" a step is that of the step before.
     """
-    return PlainEdit("put", new)
+    return Put(new)
 
 
 def freeze() -> Edit:
     """An edit: what is there at the first of its steps is put back at all others."""
-    return PlainEdit("freeze")
+    return Freeze()
 
 
 def _pairs(edits: Edits) -> list[tuple[Where, Any]]:
@@ -223,7 +229,7 @@ class Plan:
             if not callable(edit) or edit in (put, freeze):
                 ways = "zero, put(...), freeze() or a function of values [B, units]"
                 raise UsageError(f"the edit of {name!r} must be {ways}, not {edit!r}")
-            edit = replace(edit, held=None) if isinstance(edit, PlainEdit) else edit  # nothing of an earlier reading
+            edit = Freeze() if isinstance(edit, Freeze) else edit  # which holds nothing of an earlier reading
             said = f"{name!r} cannot be edited at {time}: the text has the steps"
             steps = whole(time, length, said, from_end=from_end)
             if units is not None:
@@ -232,7 +238,7 @@ class Plan:
             owner, late = max(owners, key=len, default=name), name.endswith(BEFORE)
             layer, shown, gate = (0, "", None) if late else self._place(name)
             for step in steps:
-                made = edit.at(owner, step - late, units) if isinstance(edit, PlainEdit) else edit
+                made = edit.at(owner, step - late, units) if isinstance(edit, Put) else edit
                 made = _chosen(made, units, f"{name!r} at step {step}")
                 if late:
                     self.at_entry[step].append((name.removesuffix(BEFORE), made))
