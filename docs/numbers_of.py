@@ -438,11 +438,19 @@ def at_lifted_pen() -> pd.DataFrame:
     return scores.query("layer == 1 and within == '0' and detector == 'network'")
 
 
+def at_spaces(runs: Sequence[lab.runs.Run] = (), layer: int = 1) -> pd.DataFrame:
+    """A layer's scores at a space or the character after it, a row a seed and detector."""
+    return boundaries("segment_scores", runs, layer).query("truth == 'spaces' and within == 'or one after'")
+
+
+def f1_at_spaces(runs: Sequence[lab.runs.Run], layer: int) -> "pd.Series[float]":
+    """F1 there of one network's layer, and of detectors that fire as often."""
+    return at_spaces(runs, layer).set_index("detector")["f1"]
+
+
 def above_chance(runs: Sequence[lab.runs.Run] = ()) -> pd.DataFrame:
     """F1 at a space or the character after it, a row a seed: above chance, best of that rate, the ratio; and recall."""
-    judged = (
-        boundaries("segment_scores", runs).query("truth == 'spaces' and within == 'or one after'").set_index("seed")
-    )
+    judged = at_spaces(runs).set_index("seed")
     network, chance = (judged[judged["detector"] == name] for name in ("network", "random"))
     best = 2 * network[["rate", "base"]].min(axis=1) / (network["rate"] + network["base"]) - chance["f1"]
     above = network["f1"] - chance["f1"]
@@ -492,12 +500,6 @@ def operations(run: lab.runs.Run) -> pd.DataFrame:
     read = lab.probes.boundaries(run.model(), lab.datasets.Excerpt("ptb", "valid", 270))
     steps = read["operation"].to_series().reset_index()
     return pd.crosstab(steps["layer"], steps["operation"])
-
-
-def second_layer(runs: Sequence[lab.runs.Run], layer: int = 2) -> "pd.Series[float]":
-    """F1 of one network's layer at a space or the character after it, and of detectors that fire as often."""
-    scores = boundaries("segment_scores", runs, layer).query("truth == 'spaces' and within == 'or one after'")
-    return scores.set_index("detector")["f1"]
 
 
 def upper_boundaries(seeds: Sequence[int]) -> pd.DataFrame:
