@@ -62,8 +62,10 @@ class Cache:
 def memory_names(num_layers: int, depth: int) -> list[str]:
     """Name the memories of a network, `depth` in each layer, layer by layer, outermost first.
 
-    >>> memory_names(1, 4), memory_names(2, 2)
-    (['outer', 'inner 1', 'inner 2', 'inner 3'], ['layer 1 outer', 'layer 1 inner', 'layer 2 outer', 'layer 2 inner'])
+    >>> memory_names(1, 1), memory_names(2, 1), memory_names(1, 4)
+    (['cell'], ['layer 1', 'layer 2'], ['outer', 'inner 1', 'inner 2', 'inner 3'])
+    >>> memory_names(2, 2)
+    ['layer 1 outer', 'layer 1 inner', 'layer 2 outer', 'layer 2 inner']
     """
     known = {1: [""], 2: ["outer", "inner"], 3: ["outer", "middle", "inner"]}
     names = known.get(depth) or ["outer", *(f"inner {k}" for k in range(1, depth))]

@@ -72,7 +72,7 @@ class Network(Module):
         self.missing_weights: tuple[str, str] | None = None  # their digest, and what reading says; then on "meta"
         self.config: ModelConfig | None = None  # what it was built from
         self.interface: Interface | None = None
-        self.as_built = ""  # what `settings` said of it then
+        self.as_built = ""  # its `computation` then
 
     @property
     def recurrent(self) -> cells.Recurrent:
@@ -161,7 +161,7 @@ class Network(Module):
         return Score(nats, mask.sum(), (right & mask).sum(), right.sum(), everything, began)
 
 
-def settings(model: nn.Module) -> str:
+def computation(model: nn.Module) -> str:
     """Return what a `model` computes with beside its weights: plain attributes of its modules, and its symbols."""
     own = [(k, v) for part in model.modules() for k, v in vars(part).items() if isinstance(v, str | int | float)]
     known = [getattr(model, name, "") for name in ("vocabulary", "words", "config")]
@@ -199,7 +199,7 @@ def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") ->
         torch.default_generator.manual_seed(seed)  # `torch.manual_seed` would seed GPUs, too, and leave them so
         network = _assemble(config, ends, name)
     network.config, network.interface = config, replace(ends, log_frequencies=None)
-    network.as_built = settings(network)
+    network.as_built = computation(network)
     return network
 
 

@@ -50,7 +50,8 @@ def save(network: Network, folder: Path | str) -> Path:
     network.require_weights()
     if network.config is None or network.interface is None:
         raise UsageError(f"{network.name or 'this network'} has no config: keep its modules with torch.save")
-    if ((folder := Path(folder).expanduser()) / RESULT).exists():
+    folder = Path(folder).expanduser()
+    if (folder / RESULT).exists():
         raise UsageError(f"{folder} holds the record of a run, which would be lost: save into another folder")
     paths.writable(folder)
     weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}

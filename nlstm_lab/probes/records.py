@@ -24,7 +24,7 @@ from nlstm_lab import models, paths
 from nlstm_lab.datasets import Excerpt, Lines, Sequences
 from nlstm_lab.errors import DamagedFile, UsageError
 from nlstm_lab.models import Network
-from nlstm_lab.models.network import settings
+from nlstm_lab.models.network import computation
 from nlstm_lab.settings import check_seed
 
 LONG = 64  # a longer string is known by its digest: a text, most often
@@ -160,7 +160,7 @@ def _known(name: str, value: Any) -> Any:
     if isinstance(value, list) and all(isinstance(each, nn.Module) for each in value):
         return [_known(name, each) for each in value]
     if isinstance(value, nn.Module):
-        own = settings(value)
+        own = computation(value)
         if isinstance(value, Network):
             if value.name and own == value.as_built:  # a run's: known by its weights
                 return digest(value)

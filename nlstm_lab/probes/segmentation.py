@@ -120,8 +120,9 @@ def described(model: Network, threshold: float | None) -> dict[str, Any]:
 
 
 def _cut(model: Network, threshold: float) -> Network:
-    """A copy whose detectors have this threshold."""
-    model = copy.deepcopy(model)
+    """A copy whose detectors have this threshold, and which shares the weights, computed ones too."""
+    computed = [each for part in model.modules() for each in vars(part).values() if isinstance(each, Tensor)]
+    model = copy.deepcopy(model, {id(one): one for one in (*model.parameters(), *model.buffers(), *computed)})
     for cell in cast(Any, model.recurrent.cells):
         cell.boundary, cell.threshold = "step", threshold
     return model

@@ -54,8 +54,7 @@ class Attempt:
                 shutil.rmtree(self.path)
             self.path.mkdir(parents=True, exist_ok=True)
             if self.kept.exists() and not again and not self.checkpoint.exists():
-                with paths.atomic(self.checkpoint) as partial:
-                    shutil.copyfile(self.kept, partial)
+                copy(self.kept, self.checkpoint)
             records.write_json(config, {**experiment.config(), "data_sha256": data})
 
     def publish(self) -> None:
@@ -74,6 +73,11 @@ class Attempt:
             with paths.writing(self.folder, f"; that training could not go on is not recorded; {GOES_ON}"):
                 records.write_json(self.folder / "failed.json", failure)
                 records.write_json(self.folder / "config.json", experiment.config())
+
+
+def copy(source: Path, target: Path) -> None:
+    with paths.atomic(target) as partial:
+        shutil.copyfile(source, partial)
 
 
 def settled(experiment: Experiment, seed: int, patience: int | None, finish: bool) -> Run | None:
@@ -194,10 +198,13 @@ def _record(attempt: Attempt, experiment: Experiment, fit: Progress, network: mo
     half = {name: value.half().contiguous().cpu() for name, value in network.state_dict().items()}
     result = {
         **made,
-        **{"epochs_run": fit.epoch, "best_epoch": fit.best_epoch},
+        "epochs_run": fit.epoch,
+        "best_epoch": fit.best_epoch,
         "weights_sha256": models.digest({name: value.float() for name, value in half.items()}),
         "metrics": [recorded_as(row) for row in records.summary(history)],
-        **{"seconds": round(fit.seconds, 1), "tokens_per_second": round(fit.rate()), "machines": fit.machines},
+        "seconds": round(fit.seconds, 1),
+        "tokens_per_second": round(fit.rate()),
+        "machines": fit.machines,
     }
     with paths.writing(attempt.folder, f"; the training is done and kept; {GOES_ON}"):
         shutil.rmtree(attempt.record, ignore_errors=True)  # what a killed process began to write
@@ -207,8 +214,7 @@ def _record(attempt: Attempt, experiment: Experiment, fit: Progress, network: mo
         with paths.atomic(attempt.record / "weights.safetensors") as partial:
             partial.write_bytes(save(half))  # safetensors would hide the system's reason
         if records.state(result) != "done":  # so that it can go on from there
-            with paths.atomic(attempt.record / attempt.kept.name) as partial:
-                shutil.copyfile(attempt.checkpoint, partial)
+            copy(attempt.checkpoint, attempt.record / attempt.kept.name)
         records.write_json(attempt.record / "result.json", result)
         attempt.publish()
 

@@ -107,8 +107,9 @@ class _Trainer:
         self.saved = time.monotonic()
         self.progress.seconds = self.saved - self.began  # over all attempts
         if self.file is not None:
-            cuda = {"cuda": torch.cuda.get_rng_state(self.device)} if self.device.type == "cuda" else {}
-            random = {"cpu": torch.get_rng_state(), **cuda}
+            random = {"cpu": torch.get_rng_state()}
+            if self.device.type == "cuda":
+                random["cuda"] = torch.cuda.get_rng_state(self.device)
             everything = {
                 **{"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict(), "best": self.best},
                 **{"progress": vars(self.progress), "setup": self.setup, "random": random},
