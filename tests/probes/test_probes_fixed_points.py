@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 from test_probes_patching import OPEN, delay_line
 from torch import nn
 
@@ -25,6 +26,12 @@ def one_cell(forget, *, from_input=0.0, from_itself=0.0):
 
 def size(found):
     return np.hypot(found.eigenvalue.sel(part="real"), found.eigenvalue.sel(part="imaginary"))
+
+
+def test_points_are_saved_and_read_again(tmp_path):
+    found = fixed_points(delay_line(4), " ab ba  ", constant=" ", starts=2)
+    found.to_netcdf(tmp_path / "points.nc")
+    assert xr.open_dataset(tmp_path / "points.nc").equals(found)
 
 
 def test_a_leaky_integrator_rests_where_what_leaks_is_what_comes_in():

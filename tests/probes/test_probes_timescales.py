@@ -149,6 +149,13 @@ def test_the_interval_covers_repeated_measurement_with_a_little_to_spare():
     assert 1 < claimed / np.log(result.timescale).std() < 1.5
 
 
+def test_the_interval_is_wolffs_equation_42():
+    result = estimate(signals((5, 20, 50), 50_000, seed=4))
+    error = np.sqrt(4 * (result.window + 0.5 - result.timescale) / 50_000)
+    np.testing.assert_allclose(result.high / result.timescale, np.exp(1.959964 * error), rtol=1e-6)
+    np.testing.assert_allclose(result.timescale / result.low, np.exp(1.959964 * error), rtol=1e-6)
+
+
 def test_no_confident_number_where_there_is_none():
     generator = np.random.default_rng(0)
     t = np.arange(5000.0)

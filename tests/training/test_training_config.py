@@ -4,6 +4,7 @@ import importlib
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -233,3 +234,8 @@ def test_a_training_holds_the_rate_as_configured():
             z_tilde = network.read_boundaries(next(iter(task.evaluate("valid", "blocks"))).inputs)[3]
         rates[name] = z_tilde[:, 0].mean().item()
     assert abs(rates["held"] - 0.25) < 0.1 < abs(rates["free"] - 0.25)
+
+
+def test_numbers_of_numpy_are_plain_ones():
+    config = TrainingConfig(epochs=np.int64(2), learning_rate=np.float64(0.1))
+    assert [type(one) for one in (config.epochs, config.learning_rate)] == [int, float]
