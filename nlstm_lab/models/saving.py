@@ -17,7 +17,7 @@ from torch import Tensor
 from nlstm_lab import paths
 from nlstm_lab.datasets import registry
 from nlstm_lab.errors import WAY_OUT, DamagedFile, MissingRun, UsageError, hint
-from nlstm_lab.models.network import Network, build, check_network
+from nlstm_lab.models.network import Network, build, check_network, computation
 from nlstm_lab.models.parts import Interface, ModelConfig
 from nlstm_lab.settings import CURRENT
 
@@ -43,13 +43,17 @@ def save(network: Network, folder: Path | str) -> Path:
     """Write a `network` to a `folder`, made or written over, as `config.json` and `weights.safetensors`; return it.
 
     Raises:
-        UsageError: The network was not built from a config, as those of `wrap` are not; the folder holds a run.
+        UsageError: The network was not built from a config, as those of `wrap` are not, or was changed by hand since, in
+            what the config does not say; the folder holds a run.
         LabError: The folder cannot be written to.
     """
     check_network(network, "network")
     network.require_weights()
     if network.config is None or network.interface is None:
         raise UsageError(f"{network.name or 'this network'} has no config: keep its modules with torch.save")
+    unchanged = build(network.config, network.interface, seed=0, name=network.name).to(next(network.parameters()))
+    if computation(network) != computation(unchanged):
+        raise UsageError("this network was changed after it was built, and its config does not say how: use torch.save")
     folder = Path(folder).expanduser()
     if (folder / RESULT).exists():
         raise UsageError(f"{folder} holds the record of a run, which would be lost: save into another folder")

@@ -71,6 +71,13 @@ def test_what_is_no_network_is_refused_in_a_sentence(tmp_path):
         (tmp_path / "config.json").write_text(json.dumps(known | change))
         with pytest.raises(error, match=message):
             models.load(tmp_path)
+    changed = models.build(*NETWORKS["hmlstm"], seed=0)
+    changed.name = "mine"  # which is written
+    models.save(changed, tmp_path / "named")
+    changed.recurrent.cells[0].threshold = 0.3  # which nothing written would say
+    with pytest.raises(UsageError, match="changed after it was built"):
+        models.save(changed, tmp_path / "named")
+    assert models.load(tmp_path / "named").recurrent.cells[0].threshold == 0.5
     with pytest.raises(UsageError, match=r"torch\.save"):
         models.save(models.wrap(nn.LSTM(3, 4), readout=nn.Linear(4, 3)), tmp_path / "w")
     (tmp_path / "file").touch()
