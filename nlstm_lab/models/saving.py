@@ -43,8 +43,8 @@ def save(network: Network, folder: Path | str) -> Path:
     """Write a `network` to a `folder`, made or written over, as `config.json` and `weights.safetensors`; return it.
 
     Raises:
-        UsageError: The network was not built from a config, as those of `wrap` are not, or was changed by hand since, in
-            what the config does not say; the folder holds a run.
+        UsageError: The network was not built from a config, as those of `wrap` are not, or was changed since in what
+            the config does not say; the folder holds a run.
         LabError: The folder cannot be written to.
     """
     check_network(network, "network")
