@@ -235,6 +235,8 @@ class Exchangeable(Recurrent):
     def from_torch(cls, module: nn.RNNBase) -> Self:
         """Copy the weights of a `module` of torch that runs in one direction, on its device and of its type.
 
+        `reset_parameters` draws the copy anew as torch does: uniform, without a forget bias.
+
         Raises:
             TypeError: The module is of another class than `torch_class`.
             ValueError: It has two directions or a projection.
@@ -253,6 +255,8 @@ class Exchangeable(Recurrent):
             if module.bias and not two:
                 ours[f"layers.{k}.bias"] = ours[f"layers.{k}.bias"] + ours.pop(f"layers.{k}.bias_hh")
         network.load_state_dict(ours)
+        for cell in network.cells:
+            cell.initialization, cell.gate_bias = "torch", {}
         return network.train(module.training)
 
     def to_torch(self) -> nn.RNNBase:

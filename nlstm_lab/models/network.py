@@ -1,8 +1,11 @@
 """A network: one-hot or embedded input, recurrent layers, and a readout."""
 
+import hashlib
 import importlib
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -225,6 +228,14 @@ def cell_type(name: str) -> str:
             raise UsageError(f"the cell type {name!r} must be a subclass of nlstm_lab.cells.Recurrent")
         CELL_TYPES[name] = own
     return name
+
+
+def code_of(name: str) -> dict[str, str]:
+    """The sha256 of the module in which a cell type of one's own stands, by the name that it has in a record."""
+    module = sys.modules.get(name.partition(":")[0])
+    if ":" not in name or module is None or not getattr(module, "__file__", None):
+        return {}
+    return {"code_sha256": hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest()}
 
 
 def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:

@@ -144,8 +144,8 @@ def comparisons(
     """Compare several pairs over seeds, one row each.
 
     Where both sides are of the same networks (as the columns `NETWORK` and an untrained `condition` tell), the
-    difference is taken within each; else they are independent (`data/targets/protocol.md`). A seed without a number is
-    left out.
+    difference is taken within each; else, and where there is no such column, they are independent
+    (`data/targets/protocol.md`). A seed without a number is left out.
 
     Args:
         frame: One row a seed of whatever a side describes.
@@ -175,7 +175,8 @@ def _compared(frame: pd.DataFrame, column: str, *described: Mapping[str, Any]) -
         untrained = rows.get("condition", pd.Series("", rows.index)).isin(("untrained", "as initialized"))
         columns = rows[[name for name in NETWORK if name in rows]].assign(untrained=untrained)
         networks.append(set(columns.itertuples(index=False, name=None)))
-    return compare(*values, paired=networks[0] == networks[1])
+    # where no column names the networks they are taken for independent, which is never too narrow
+    return compare(*values, paired=networks[0] == networks[1] and any(name in frame for name in NETWORK))
 
 
 def _of_seeds(frame: pd.DataFrame, column: str, described: Mapping[str, Any]) -> dict[int, float]:

@@ -1,6 +1,6 @@
 """One attempt at a run: by itself, in a folder beside the record's place, published whole by a rename.
 
-<experiment>/.attempt-small-seed0/   config.json (and the data's sha256), checkpoint.pt, record/ once training is done
+<experiment>/.attempt-small-seed0/   config.json (with sha256 of data and of a class of one's own), checkpoint.pt, record/ once training is done
 <experiment>/small-seed0/            what record/ becomes, with .checkpoint.pt where a rule ended it (`settled`); or
                                      failed.json, which says that training could not go on
 """
@@ -22,6 +22,7 @@ from nlstm_lab.cells.fast import Precision
 from nlstm_lab.datasets import corpora
 from nlstm_lab.errors import DamagedFile, FinishedRun, LabError, MissingRun, StaleRun, TrainingFailed, UsageError
 from nlstm_lab.experiments import Experiment
+from nlstm_lab.models.network import code_of
 from nlstm_lab.runs import records
 from nlstm_lab.runs.run import Run, command, each, folder_of, is_known, load, matches, name_of, resolve
 from nlstm_lab.settings import RECORDED_AS, check_seed, counted, recorded_as
@@ -39,9 +40,10 @@ class Attempt:
     def begin(self, experiment: Experiment, data: str, again: bool) -> None:
         """Go on with the attempt that is there, or start one; one begun otherwise: anew (`again`), or StaleRun."""
         config, differing = self.path / "config.json", ""
+        beside = {"data_sha256": data} | code_of(experiment.model.cell_type)
         if config.exists():
             try:
-                differing = records.difference(records.read(config, records.CONFIG), experiment, data_sha256=data)
+                differing = records.difference(records.read(config, records.CONFIG), experiment, beside)
             except DamagedFile:
                 differing = f"its {config.name} is damaged"
         if differing and not again:
@@ -55,7 +57,7 @@ class Attempt:
             self.path.mkdir(parents=True, exist_ok=True)
             if self.kept.exists() and not again and not self.checkpoint.exists():
                 copy(self.kept, self.checkpoint)
-            records.write_json(config, {**experiment.config(), "data_sha256": data})
+            records.write_json(config, experiment.config() | beside)
 
     def publish(self) -> None:
         """The record takes its place, and the one it replaces goes."""
@@ -266,7 +268,8 @@ def _begun(folder: Path, pattern: str, scale: str | None) -> PartialRun | None:
     experiment, attempt = experiments.get(name, at), Attempt(folder_of(name, at, seed))
     if attempt.path != folder:
         raise DamagedFile(f"{folder} is an attempt at {name}, whose place is another; remove it")
-    if (attempt.folder / "failed.json").exists() or records.difference(config, experiment, config.get("data_sha256")):
+    beside = {key: config[key] for key in ("data_sha256",) if key in config} | code_of(experiment.model.cell_type)
+    if (attempt.folder / "failed.json").exists() or records.difference(config, experiment, beside):
         return None
     progress = peek(attempt.checkpoint) or Progress()
     result = {

@@ -96,9 +96,12 @@ def _check(file: Path, content: Any, known: Mapping[str, type]) -> None:
             raise DamagedFile(f"{file} holds no {name} as a record has it; {WAY_OUT}")
 
 
-def difference(recorded: dict[str, Any], experiment: Experiment, data_sha256: str | None = None) -> str:
-    """The first field in which a recorded configuration is not today's, or ""; a new field counts by its default."""
-    today = experiment.config() | ({"data_sha256": data_sha256} if data_sha256 else {})
+def difference(recorded: dict[str, Any], experiment: Experiment, beside: Mapping[str, str] | None = None) -> str:
+    """The first field in which a configuration recorded with what stands `beside` it is not today's, or "".
+
+    A field that it does not have yet counts by its default.
+    """
+    today = experiment.config() | dict(beside or {})
     defaults = {
         f"{section}.{RECORDED_AS.get(field.name, field.name)}": field.default
         for section in ("task", "model", "training")

@@ -52,6 +52,15 @@ def test_from_torch_computes_the_same_outputs_and_gradients(ours, theirs, flags,
 
 
 @pytest.mark.parametrize(("ours", "theirs", "flags"), PAIRS)
+def test_what_came_from_torch_is_drawn_anew_as_torch_draws(ours, theirs, flags):
+    unit = ours.from_torch(theirs(D, 64, **flags))
+    unit.reset_parameters()
+    for name, weight in unit.named_parameters():
+        assert weight.abs().max() <= 1 / 8, name
+        assert weight.mean().abs() < 0.03, name  # no gate has a bias of its own
+
+
+@pytest.mark.parametrize(("ours", "theirs", "flags"), PAIRS)
 def test_to_torch_computes_the_same_and_comes_back(ours, theirs, flags):
     extra = {"reset": "after"} if ours is GRU else flags
     unit = ours(D, H, num_layers=2, batch_first=True, **extra).eval()

@@ -10,7 +10,7 @@ from torch import nn
 
 from nlstm_lab import experiments, models, runs, widgets
 from nlstm_lab.datasets.base import Mixture, Symbols, Vectors, Vocabulary
-from nlstm_lab.errors import DamagedFile, LabError, MissingRun, UsageError
+from nlstm_lab.errors import DamagedFile, LabError, MissingRun, StaleRun, UsageError
 from nlstm_lab.models import Interface, ModelConfig
 
 ABC = Vocabulary(tuple(" abc."))
@@ -148,6 +148,21 @@ def test_a_class_of_ones_own_trains_and_a_process_without_it_has_its_runs_in_tab
     models.CELL_TYPES.pop(name)
     assert set(runs.table().experiment) == {own.experiment.name, kept.experiment.name}
     assert [row["name"] for row in widgets.RunBrowser().rows] == [kept.name]
+
+
+def test_an_unfinished_attempt_does_not_go_on_with_another_class(module, tmp_path):
+    name = models.cell_type(f"{module}:Deeper")
+    one = experiments.variant("ptb_char_nlstm", "smoke", cell_type=name, depth=4)
+    attempt = runs.attempt.Attempt(tmp_path / one.name / "smoke-seed0")
+    attempt.begin(one, "a text", again=False)
+    attempt.checkpoint.touch()
+    attempt.begin(one, "a text", again=True)  # the same class goes on, as after a kill
+    assert attempt.checkpoint.exists()
+    (tmp_path / "deeper_units.py").write_text(MODULE.replace("depth=3", "depth=2"))
+    with pytest.raises(StaleRun, match="code_sha256.*--again"):
+        attempt.begin(one, "a text", again=False)
+    attempt.begin(one, "a text", again=True)
+    assert not attempt.checkpoint.exists()
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def compared(frame, *sides):
 
 def test_pairs_leave_out_the_seeds_that_lack_one():
     rows = [(seed, name, value) for seed in range(5) for name, value in (("inner", 2.0 * seed + 3), ("outer", seed))]
-    frame = pd.DataFrame(rows, columns=["seed", "memory", "median"])
+    frame = pd.DataFrame(rows, columns=["seed", "memory", "median"]).assign(experiment="nlstm")
     frame.loc[(frame["seed"] == 2) & (frame["memory"] == "inner"), "median"] = np.nan
     comparison = compared(frame, {"memory": "inner"}, {"memory": "outer"})
     assert (comparison.difference, comparison.low, comparison.high) == t_interval([3.0, 4.0, 6.0, 7.0])
@@ -95,6 +95,8 @@ def test_two_networks_are_not_paired_and_an_untrained_one_is_another():
         (trained | {"condition": "words shuffled"}, "holds"),  # the same network reads another text
     ):
         assert compared(frame, trained, other).verdict == verdict
+    unnamed = frame[frame["condition"] == "trained"].rename(columns={"experiment": "cell"})  # no known column tells
+    assert compared(unnamed, {"cell": "nlstm"}, {"cell": "lstm"}).verdict == "inconclusive"
 
 
 def test_two_rows_of_a_seed_are_no_two_seeds():
