@@ -6,6 +6,7 @@ In a checkout everything lies there; an installed package (a wheel) reads and wr
 """
 
 import contextlib
+import csv
 import errno
 import os
 import re
@@ -13,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -110,6 +112,14 @@ def write(target: Path, text: str | bytes) -> bool:
         with atomic(target) as partial:
             partial.write_bytes(content)
     return True
+
+
+def as_csv(frame: Any, **options: Any) -> str:
+    """A frame of pandas as CSV. A carriage return in a text, which would end its line, puts all texts into quotes."""
+    text: str = frame.to_csv(index=False, lineterminator="\n", **options)
+    if "\r" in text:
+        text = frame.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC, **options)
+    return text
 
 
 def writable(folder: Path) -> None:

@@ -139,6 +139,8 @@ def test_the_unit_that_contributing_shows_trains_and_is_probed(runs_folder, monk
     assert set(lab.probes.classes(trace).life) <= {"alive", "silent", "latched"}
     assert not lab.probes.run(run.model(), "the name", edits={"cell f": lab.probes.zero}).trace.f.any()
     assert len(lab.figures.data(lab.figures.cell_activations(trace, units=2))) == 2 * trace.sizes["time"]
+    gates = np.frombuffer(lab.widgets.CellExplorer([run], "the name").gates, "<f2").reshape(4, -1)  # it has no o
+    assert [bool(np.isnan(gate).all()) for gate in gates] == [False, False, False, True]
 
 
 @pytest.mark.slow

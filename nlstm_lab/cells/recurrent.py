@@ -255,6 +255,7 @@ class Exchangeable(Recurrent):
             if module.bias and not two:
                 ours[f"layers.{k}.bias"] = ours[f"layers.{k}.bias"] + ours.pop(f"layers.{k}.bias_hh")
         network.load_state_dict(ours)
+        cell: Any
         for cell in network.cells:
             cell.initialization, cell.gate_bias = "torch", {}
         return network.train(module.training)

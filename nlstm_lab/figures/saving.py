@@ -184,7 +184,7 @@ def save(
 
 
 def _csv(frame: pd.DataFrame, digits: int) -> str:
-    text = _by_curve(frame).to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
+    text = paths.as_csv(_by_curve(frame), float_format=f"%.{digits}g")
     return text.encode(errors="replace").decode()  # a lone surrogate is no character
 
 

@@ -18,6 +18,7 @@ from nlstm_lab.datasets.base import Batch, Mixture, Symbols, Vectors, Vocabulary
 from nlstm_lab.errors import MissingRun, UsageError
 from nlstm_lab.models import parts
 from nlstm_lab.models.parts import Interface, MixtureDensity, ModelConfig, Score
+from nlstm_lab.settings import check_seed
 
 CELL_TYPES: dict[str, type[cells.Recurrent]] = {
     "rnn": cells.RNN,
@@ -184,7 +185,7 @@ def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") ->
         seed: Of the parameters.
 
     Raises:
-        ValueError: There is no such cell type; its class raises for bad sizes and flags.
+        ValueError: There is no such cell type; its class raises for bad sizes and flags. UsageError: bad seed.
 
     >>> import torch, nlstm_lab as lab
     >>> config = lab.models.ModelConfig("nlstm", hidden_size=12)
@@ -199,7 +200,8 @@ def build(config: ModelConfig, ends: Interface, *, seed: int, name: str = "") ->
             "first: lab.models.cell_type('module:Class')"
         )
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)  # `torch.manual_seed` would seed GPUs, too, and leave them so
+        # `torch.manual_seed` would seed GPUs, too, and leave them so
+        torch.default_generator.manual_seed(check_seed(seed))
         network = _assemble(config, ends, name)
     network.config, network.interface = config, replace(ends, log_frequencies=None)
     network.as_built = computation(network)
@@ -232,10 +234,10 @@ def cell_type(name: str) -> str:
 
 def code_of(name: str) -> dict[str, str]:
     """The sha256 of the module in which a cell type of one's own stands, by the name that it has in a record."""
-    module = sys.modules.get(name.partition(":")[0])
-    if ":" not in name or module is None or not getattr(module, "__file__", None):
+    file = getattr(sys.modules.get(name.partition(":")[0]), "__file__", None)
+    if ":" not in name or file is None:
         return {}
-    return {"code_sha256": hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest()}
+    return {"code_sha256": hashlib.sha256(Path(file).read_bytes()).hexdigest()}
 
 
 def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:

@@ -196,7 +196,7 @@ def on_words(aligned: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         By setting: seeds; rate; `f1`, above chance, and `bits`, above shuffled, with the ends of their t intervals;
         verdict: "yes" where both intervals lie above 0, "no" where that of F1 ends below `LIMIT`, else "inconclusive".
     """
-    table = aligned.groupby([*by], sort=False).agg(seeds=("seed", "size"), rate=("rate", "mean"))
+    table = aligned.groupby([*by], sort=False, dropna=False).agg(seeds=("seed", "size"), rate=("rate", "mean"))
     for name, chance in (("f1", "chance"), ("bits", "shuffled")):
         found = intervals(aligned.assign(above=aligned[name] - aligned[chance]), "above", by).set_index([*by])
         table[[name, f"{name} low", f"{name} high"]] = found[["mean", "low", "high"]]

@@ -26,6 +26,8 @@ def need(trace: xr.Dataset) -> None:
         raise UsageError(f"{trace.attrs.get('model') or 'this network'} has no memory cells, only hidden states h")
     if "text" in trace.dims:
         raise UsageError("a trace of several texts: take one, trace.sel(text=0), without what is behind its end")
+    if not {"i", "f", "g"} <= {*trace}:
+        raise UsageError(f"{trace.attrs.get('model') or 'this network'} shows no i, f and g: hook them in `recur`")
 
 
 def classes(trace: xr.Dataset) -> pd.DataFrame:

@@ -25,6 +25,7 @@ from nlstm_lab.errors import UsageError
 from nlstm_lab.models import Network
 from nlstm_lab.probes import reading
 from nlstm_lab.probes.attributing import logits_at, vectors_of
+from nlstm_lab.probes.interventions import refuse_sampling
 from nlstm_lab.probes.records import read, recorded
 from nlstm_lab.probes.seeds import untrained
 from nlstm_lab.probes.words import likeliest
@@ -76,7 +77,7 @@ def connectivity(
 
     Raises:
         UsageError: The text is empty or longer than 1,000 characters, a character, word or mode is unknown, or the
-            network does not predict at every character.
+            network does not predict at every character or samples its boundaries.
 
     >>> import nlstm_lab as lab
     >>> model = lab.runs.load("autocomplete_gru", scale="small").model()
@@ -85,6 +86,7 @@ def connectivity(
     ((28, 28), False)
     """
     reading.vocabulary_of(model)
+    refuse_sampling(model)
     codes, said = reading.encode(model, reading.string(text)), reading.words_of(text)
     for name, value, kind in (("mode", mode, Mode), ("target", target, Target)):
         choice(value, name, kind)

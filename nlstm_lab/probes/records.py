@@ -68,7 +68,7 @@ def ensure(name: str, measure: Callable[[], pd.DataFrame], /, **measured_with: A
     key, path = _place(name, measured_with)
     if not path.is_file():
         paths.writable(path.parent)  # or what was measured at length would be lost
-        table = measure().to_csv(index=False, na_rep="NaN", float_format="%.7g", lineterminator="\n")
+        table = paths.as_csv(measure(), na_rep="NaN", float_format="%.7g")
         paths.write(path, gzip.compress(f"# {key}\n{table}".encode(), mtime=0))
     return _read(path)
 

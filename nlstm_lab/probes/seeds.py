@@ -43,18 +43,20 @@ def untrained(model: Network, seed: int = 0) -> Network:
     """
     check_network(model)
     fresh = copy.deepcopy(model).to("cpu" if model.device.type == "cuda" else model.device)  # the same on both
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.default_generator.manual_seed(seed)  # `torch.manual_seed` would seed GPUs, too, and leave them so
+        for weight in fresh.parameters():
+            weight.fill_(torch.nan)  # where it stays, nothing was drawn
         for module in (fresh.recurrent, fresh.embedding, fresh.readout):
             if module is not None:
                 _reset(module)
     fresh.load_state_dict(dict(model.named_buffers()), strict=False)  # the slope stays
     trained = dict(model.named_parameters())
     for name, weight in fresh.to(model.device).named_parameters():
-        old = trained[name]
-        matrix = old.dim() > 1 and old.unique().numel() > 2
-        if matrix and torch.equal(old, weight):
-            raise UsageError(f"{name} is not drawn anew by `reset_parameters`, so the network would stay trained in it")
+        if weight.isnan().any():
+            if (old := trained[name]).dim() > 1 and old.unique().numel() > 2:
+                raise UsageError(f"{name} is not drawn anew by `reset_parameters`, so it would stay trained")
+            weight.data.copy_(old)
     return fresh
 
 
@@ -95,13 +97,16 @@ def gather(
         arguments, options: Passed to `measure` after the network.
 
     Returns:
-        The frames one under another, with RUN's columns in front; UsageError where there is no run.
+        The frames one under another, with RUN's columns in front; UsageError where there is no run, or where a frame
+        has one of these columns.
     """
     seeded = "seed" in inspect.signature(measure).parameters
     frames = []
     for run, network in networks:
         given, named = [as_trained(run, v) for v in arguments], {k: as_trained(run, v) for k, v in options.items()}
         frame = measure(network, *given, **({"seed": run.seed} if seeded else {}), **named).reset_index(drop=True)
+        if own := [name for name in RUN if name in frame]:
+            raise UsageError(f"what was measured has a column {own[0]!r}, which says of which run it is: rename it")
         frames.append(pd.DataFrame({**run_columns(run)}, index=frame.index).join(frame))
     if not frames:
         raise UsageError(NO_RUNS)

@@ -1,6 +1,7 @@
 """One attempt at a run: by itself, in a folder beside the record's place, published whole by a rename.
 
-<experiment>/.attempt-small-seed0/   config.json (with sha256 of data and of a class of one's own), checkpoint.pt, record/ once training is done
+<experiment>/.attempt-small-seed0/   config.json (and the sha256 of data and of code of one's own), checkpoint.pt,
+                                     record/ once training is done
 <experiment>/small-seed0/            what record/ becomes, with .checkpoint.pt where a rule ended it (`settled`); or
                                      failed.json, which says that training could not go on
 """

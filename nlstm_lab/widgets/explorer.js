@@ -171,7 +171,7 @@ function render(lab) {
     const head = ["", ...(trace.cells ? ["c", "tanh c", ...gates] : ["h"])];
     const rows = trace.memories.map((memory, m) => {
       const raw = trace.value(m, each, step, "raw");
-      return [name(memory), ...(trace.cells ? [raw, Math.tanh(raw), ...gates.map((gate) => trace.gate(gate, m, each, step))] : [raw]).map((value) => fixed(value))];
+      return [name(memory), ...(trace.cells ? [raw, Math.tanh(raw)] : [raw]).map((value) => fixed(value)), ...gates.map((gate) => trace.gate(gate, m, each, step)).map((value) => (Number.isNaN(value) ? "–" : fixed(value)))];
     });
     const table = make("table", {}, make("thead", {}, make("tr", {}, ...head.map((cell) => make("th", { scope: "col" }, cell)))),
       make("tbody", {}, ...rows.map(([first, ...rest]) => make("tr", {}, make("th", { scope: "row" }, first), ...rest.map((cell) => make("td", {}, cell))))));

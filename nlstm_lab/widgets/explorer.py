@@ -203,8 +203,9 @@ def _of_cells(trace: xr.Dataset, memories: list[str]) -> dict[str, Any]:
         return {"gates": b"", "lives": bytes(many * trace.sizes["unit"]), "squashed": [False] * many}
     cells = trace.sel(memory=memories).transpose("memory", "unit", "time", ...)
     lives = probes.classes(trace).pivot(index="memory", columns="unit", values="life").loc[memories]
+    shown = [cells[gate] if gate in cells else np.nan * cells["c"] for gate in GATES[1:]]  # a cell may have no o
     return {
-        "gates": _half(np.stack([cells[gate].values for gate in GATES[1:]])),
+        "gates": _half(np.stack([gate.values for gate in shown])),
         "lives": lives.map(LIVES.index).to_numpy(np.uint8).tobytes(),
         "squashed": cells["leaks"].values.tolist(),
     }

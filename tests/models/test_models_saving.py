@@ -159,7 +159,7 @@ def test_an_unfinished_attempt_does_not_go_on_with_another_class(module, tmp_pat
     attempt.begin(one, "a text", again=True)  # the same class goes on, as after a kill
     assert attempt.checkpoint.exists()
     (tmp_path / "deeper_units.py").write_text(MODULE.replace("depth=3", "depth=2"))
-    with pytest.raises(StaleRun, match="code_sha256.*--again"):
+    with pytest.raises(StaleRun, match=r"code_sha256.*--again"):
         attempt.begin(one, "a text", again=False)
     attempt.begin(one, "a text", again=True)
     assert not attempt.checkpoint.exists()

@@ -138,6 +138,7 @@ REFUSED = [
     (connectivity, {"text": " bad" * 300}, "1000"),
     (connectivity, {"at": "ab"}, "at .* 0 to 8"),
     (connectivity, {"of": {"per_sequence": True}}, "sequence"),
+    (connectivity, {"of": {"kind": HMLSTM, "num_layers": 2, "boundary": "sample"}}, "samples"),
     (connectivity, {"of": {"vocabulary": False}}, "vocabulary"),
     (lambda network, text: mapped_to(Vocabulary(("a", "b")), "a-b"), {}, "'-'"),
     *((boundaries, {"threshold": one}, "threshold") for one in (0.0, 1.0, NAN, "x")),
