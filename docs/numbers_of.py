@@ -449,9 +449,15 @@ def at_spaces(runs: Sequence[lab.runs.Run] = (), layer: int = 1) -> pd.DataFrame
     return boundaries("segment_scores", runs, layer).query("truth == 'spaces' and within == 'or one after'")
 
 
-def f1_at_spaces(runs: Sequence[lab.runs.Run], layer: int) -> "pd.Series[float]":
-    """F1 there of one network's layer, and of detectors that fire as often."""
-    return at_spaces(runs, layer).set_index("detector")["f1"]
+def f1_at_spaces(runs: Sequence[lab.runs.Run], layer: int) -> pd.DataFrame:
+    """F1 there of a layer and of detectors that fire as often, a row a seed."""
+    return at_spaces(runs, layer).pivot(index="seed", columns="detector", values="f1")
+
+
+def second_layer_above_random(runs: Sequence[lab.runs.Run]) -> Interval:
+    """By how much F1 of the second layer there exceeds that of random boundaries."""
+    f1 = f1_at_spaces(runs, 2)
+    return t_interval(f1["network"] - f1["random"])
 
 
 def above_chance(runs: Sequence[lab.runs.Run] = ()) -> pd.DataFrame:
@@ -494,7 +500,7 @@ def longer(text: str, **flags: object) -> list[lab.runs.Run]:
     name, scale, how, seeds = {
         "ptb": ("ptb_char_hmlstm_step", "small", {"epochs": 10, "updates_per_epoch": None} | sizes, [0]),
         "printed size": ("ptb_char_hmlstm_step", "paper", {"epochs": 3}, [0]),
-        "printed size, again": ("ptb_char_hmlstm_step", "paper", {"epochs": 3}, [2]),
+        "printed size, again": ("ptb_char_hmlstm_step", "paper", {"epochs": 3}, [2, 3, 5]),
         "wikipedia": ("text8_hmlstm_layernorm", "small", {"epochs": 8, "updates_per_epoch": 640}, [0, 1, 2]),
     }[text]
     one = lab.experiments.variant(name, scale, **how | flags)
