@@ -2,10 +2,10 @@
 
 import hashlib
 import importlib
+import inspect
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -234,10 +234,10 @@ def cell_type(name: str) -> str:
 
 def code_of(name: str) -> dict[str, str]:
     """The sha256 of the module in which a cell type of one's own stands, by the name that it has in a record."""
-    file = getattr(sys.modules.get(name.partition(":")[0]), "__file__", None)
-    if ":" not in name or file is None:
+    module = sys.modules.get(name.partition(":")[0])
+    if ":" not in name or module is None:
         return {}
-    return {"code_sha256": hashlib.sha256(Path(file).read_bytes()).hexdigest()}
+    return {"code_sha256": hashlib.sha256(inspect.getsource(module).encode()).hexdigest()}
 
 
 def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
