@@ -237,7 +237,10 @@ def code_of(name: str) -> dict[str, str]:
     module = sys.modules.get(name.partition(":")[0])
     if ":" not in name or module is None:
         return {}
-    return {"code_sha256": hashlib.sha256(inspect.getsource(module).encode()).hexdigest()}
+    try:
+        return {"code_sha256": hashlib.sha256(inspect.getsource(module).encode()).hexdigest()}
+    except (OSError, TypeError):  # a notebook's own classes have no file
+        return {}
 
 
 def _assemble(config: ModelConfig, ends: Interface, name: str) -> Network:
