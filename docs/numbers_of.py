@@ -181,12 +181,6 @@ def count(target: str, *wanted: str, kind: str = "number", **which: Any) -> int:
     return int(found.isin(wanted).sum()) if wanted else len(found)
 
 
-def printed_minus_ours(target: str, metric: str, split: str) -> "pd.Series[float]":
-    """By how much each of a place's numbers is lower than printed."""
-    numbers = rows(target, kind="number", metric=metric, split=split)
-    return numbers["printed"] - numbers["ours"]
-
-
 @cache
 def remaining() -> "pd.Series[bool]":
     """Which verdicts remain after Holm's correction, as in VERDICTS.md."""

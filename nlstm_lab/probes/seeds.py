@@ -180,7 +180,7 @@ def _compared(frame: pd.DataFrame, column: str, *described: Mapping[str, Any]) -
         untrained = rows.get("condition", pd.Series("", rows.index)).isin(("untrained", "as initialized"))
         columns = rows[[name for name in NETWORK if name in rows]].assign(untrained=untrained)
         networks.append(set(columns.itertuples(index=False, name=None)))
-    # where no column names the networks they are taken for independent, which is never too narrow
+    # where no column names the networks, nothing says that they are the same
     return compare(*values, paired=networks[0] == networks[1] and any(name in frame for name in NETWORK))
 
 

@@ -269,7 +269,9 @@ def _begun(folder: Path, pattern: str, scale: str | None) -> PartialRun | None:
     experiment, attempt = experiments.get(name, at), Attempt(folder_of(name, at, seed))
     if attempt.path != folder:
         raise DamagedFile(f"{folder} is an attempt at {name}, whose place is another; remove it")
-    beside = {key: config[key] for key in ("data_sha256",) if key in config} | code_of(experiment.model.cell_type)
+    beside = code_of(experiment.model.cell_type)
+    if "data_sha256" in config:
+        beside["data_sha256"] = config["data_sha256"]
     if (attempt.folder / "failed.json").exists() or records.difference(config, experiment, beside):
         return None
     progress = peek(attempt.checkpoint) or Progress()

@@ -151,8 +151,7 @@ def test_a_class_of_ones_own_trains_and_a_process_without_it_has_its_runs_in_tab
 
 
 def test_an_unfinished_attempt_does_not_go_on_with_another_class(module, tmp_path):
-    name = models.cell_type(f"{module}:Deeper")
-    one = experiments.variant("ptb_char_nlstm", "smoke", cell_type=name, depth=4)
+    one = experiments.variant("ptb_char_nlstm", "smoke", cell_type=models.cell_type(f"{module}:Deeper"), depth=4)
     attempt = runs.attempt.Attempt(tmp_path / one.name / "smoke-seed0")
     attempt.begin(one, "a text", again=False)
     attempt.checkpoint.touch()

