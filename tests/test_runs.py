@@ -144,18 +144,15 @@ def test_a_run_that_nobody_recorded_names_the_command(runs_folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("part", "field", "value"), [("training", "epochs", 9), ("model", "unit", "gru"), ("task", "length", 50)]
-)
-def test_a_record_of_another_configuration_is_refused_by_the_field(run, part, field, value):
+def test_a_record_of_another_configuration_is_refused_by_the_field(run):
     config = run.experiment.config()
-    then = {**config, part: {**config[part], field: value}}
+    then = {**config, "model": {**config["model"], "unit": "gru"}}
     (run.folder / "config.json").write_text(json.dumps(then))
     for refused in (lambda: runs.load(NAME, 3, "smoke"), lambda: runs.ensure(NAME, 3, "smoke")):
-        with pytest.raises(StaleRun, match=rf"{part}\.{field}"):
+        with pytest.raises(StaleRun, match=r"model\.unit"):
             refused()
     for listing in (runs.table, runs.recorded):
-        with pytest.warns(UserWarning, match=rf"left out: .*{part}\.{field}"):
+        with pytest.warns(UserWarning, match=r"left out: .*model\.unit"):
             assert len(listing("ptb_char_*")) == 0
     assert runs.ensure(NAME, 3, "smoke", again=True, progress=False).result["metrics"] == run.result["metrics"]
     assert runs.load(NAME, 3, "smoke")
@@ -225,7 +222,7 @@ def test_the_table_has_a_row_for_each_run_split_reader_and_metric(run):
             listing(scale="tiny")
 
 
-@pytest.mark.parametrize("file", ["my text.txt", "a+b.txt"])
+@pytest.mark.parametrize("file", ["my text.txt", "a+b.txt", "a [1].txt"])
 def test_a_variation_may_hold_a_path(file, runs_folder, tmp_path):
     (tmp_path / file).write_text("a text of one's own, again and again. " * 200)
     own = experiments.variant(NAME, "smoke", corpus=f"{tmp_path}/{file}", length=20, batch_size=4)
@@ -235,7 +232,7 @@ def test_a_variation_may_hold_a_path(file, runs_folder, tmp_path):
     assert shlex.split(typed)[2] == own.name
     run = runs.ensure(own, progress=False)
     assert run.folder.parent.parent == runs_folder
-    assert set(runs.table().experiment) == {own.name}
+    assert set(runs.table(own.name).experiment) == {own.name}
     assert runs.load(own.name).result == run.result
 
 
@@ -304,7 +301,7 @@ def test_misuse_is_one_sentence_and_leaves_nothing(runs_folder, name, given, nam
     assert not list(runs_folder.glob("*/*"))
 
 
-@pytest.mark.parametrize("seed", [20261126073000, 2**63, np.int64(7)])
+@pytest.mark.parametrize("seed", [2**63, np.int64(7)])
 def test_large_seeds_and_those_of_numpy_are_trained(seed, runs_folder):
     run = runs.ensure(NAME, seed, "smoke", progress=False)
     assert json.loads((run.folder / "result.json").read_text())["seed"] == seed
@@ -321,9 +318,3 @@ def test_what_is_not_run_is_listed_with_its_command():
     assert outcome["one thread"].gt(1).all()
     assert runs.outlook("ptb_char_nlstm", seeds=(0,)).empty
     assert len(runs.outlook("ptb_char_nlstm", seeds=(1,))) == 1  # recorded at another scale
-
-
-def test_a_name_with_brackets_is_found_by_itself(runs_folder):
-    name = experiments.variant("ptb_char_lstm1", "smoke", share=(80, 10, 10)).name
-    runs.ensure(name, 0, "smoke", progress=False)
-    assert runs.table(name)["experiment"].unique().tolist() == [name]

@@ -108,14 +108,6 @@ def test_experiments_that_match_and_have_the_scale():
             sweep.matching(pattern, scale)
 
 
-@pytest.mark.parametrize(
-    ("text", "seeds"),
-    [("0", [0]), ("0-4", [0, 1, 2, 3, 4]), ("7,0-2,1", [0, 1, 2, 7]), ("3-4,1-6,9-9", [1, 2, 3, 4, 5, 6, 9])],
-)
-def test_seeds_are_read_as_typed_each_once(text, seeds):
-    assert sweep.parse_seeds(text) == seeds
-
-
 @pytest.mark.parametrize("text", ["", "a", "1-", "-1", "3-1", "0..4", "1,,2", str(2**63 + 1), "0-99999999"])
 def test_seeds_that_are_none_are_refused(text):
     with pytest.raises(UsageError, match="seed"):

@@ -37,7 +37,7 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
     if "text" in trace.dims:
         raise UsageError("trace must be of one text: take one, trace.sel(text=0)")
     c = trace["c"].transpose("memory", "unit", "time").astype(float)
-    wanted = [*(units if isinstance(units, Iterable) else range(units))]
+    wanted = [*dict.fromkeys(units if isinstance(units, Iterable) else range(units))]
     if c.size == 0 or not wanted:
         raise UsageError("there is nothing to draw: the trace or the list of units is empty")
     if outside := [unit for unit in wanted if unit not in range(c.sizes["unit"])]:
@@ -50,7 +50,7 @@ def activation_frame(trace: xr.Dataset, units: int | Sequence[int] = 7, values: 
         symbol = c.attrs.get("symbol") or (r"\tilde{c}_t" if nested and leaks else "c_t")
         quantities.append(rf"$\tanh({symbol})$" if squashed[-1] else f"${symbol}$")
     known = {"symbol": ("time", symbols_of(trace)), "quantity": ("memory", quantities), "unit": wanted}
-    c = c.isel(unit=wanted).assign_coords(known | {"time": range(c.sizes["time"])})
+    c = c.isel(unit=wanted).assign_coords(known | {"time": trace["time"]})
     drawn = c.where(~xr.DataArray(squashed, dims="memory"), np.tanh(c))[::-1]
     frame: pd.DataFrame = drawn.to_dataframe("value", ["memory", "unit", "time"]).reset_index()
     return frame[["memory", "unit", "time", "symbol", "quantity", "value"]]
@@ -113,7 +113,7 @@ def cell_activations(
             how: dict[str, Any] = {"cmap": DIVERGING, "norm": norm, "edgecolors": "#d9d9d9", "linewidth": 0.25}
             ax.pcolormesh(across, below, grid[:, start:stop], **how)
             ax.plot(across[[0, -1]], [below[-1] + 0.006] * 2, color="#b0b0b0", linewidth=0.4)
-            for step, words in ticks(symbols, start, stop).items():
+            for step, words in ticks(trace, start, stop).items():
                 write(ax, x + (step - start + 0.5) * pitch, below[-1] + 0.095, words, "center", font, family=MONO)
             if k == 0:
                 for place, unit in enumerate(shown):
@@ -146,8 +146,9 @@ def broken_lines(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]
     return list(pairwise([*breaks, len(symbols)]))
 
 
-def ticks(symbols: Sequence[str], start: int, stop: int) -> dict[int, str]:
+def ticks(trace: xr.Dataset, start: int, stop: int) -> dict[int, str]:
     """What stands under the steps of a line: symbols, or of vectors every tenth step's number."""
+    symbols, numbers = symbols_of(trace), trace["time"].values
     if any(symbols):
         return {k: glyph(symbols[k]) for k in range(start, stop)}
-    return {k: str(k) for k in range(-(-start // 10) * 10, stop, 10)}
+    return {k: str(numbers[k]) for k in range(start, stop) if numbers[k] % 10 == 0}

@@ -73,6 +73,8 @@ def encode(model: Network, text: Any, name: str = "text") -> Tensor:
         text = symbols.encode(text)
     ways = ["a string"] * (symbols is not None) + ["codes [T]"] * (not isinstance(embedding, nn.Linear))
     ways += [f"vectors [T, {features}]"] * (features is not None)
+    if isinstance(text, np.ndarray):  # torch takes none that runs backwards, or is of the other byte order
+        text = np.array(text, text.dtype.newbyteorder("="), order="C")
     try:
         read = torch.as_tensor(text)
     except (TypeError, ValueError, RuntimeError):
@@ -84,7 +86,7 @@ def encode(model: Network, text: Any, name: str = "text") -> Tensor:
         raise UsageError(f"the {name} is empty: a probe needs at least one character")
     fits = read.shape[1:] == (features,) if vectors else read.dim() == 1 and not isinstance(embedding, nn.Linear)
     if not known or not fits:
-        said = f"{read.dtype} {list(read.shape)}" if isinstance(text, Tensor | np.ndarray) else f"{text!r}"[:60]
+        said = f"{text.dtype} {list(text.shape)}" if isinstance(text, Tensor | np.ndarray) else f"{text!r}"[:60]
         raise UsageError(f"{name} must be {' or '.join(ways)}, not {said}")
     if vectors:
         return read.to(model.device, next(model.parameters()).dtype)

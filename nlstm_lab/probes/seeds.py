@@ -25,7 +25,7 @@ from nlstm_lab.probes.reading import string
 from nlstm_lab.runs import Run
 from nlstm_lab.runs.tables import NO_RUNS, run_columns
 from nlstm_lab.settings import choice
-from nlstm_lab.statistics import Compared, compare, t_interval
+from nlstm_lab.statistics import Compared, Interval, compare, t_interval
 from nlstm_lab.targets import Comparison
 from nlstm_lab.targets.rendering import claimed
 from nlstm_lab.targets.verdicts import CLAIMS
@@ -54,7 +54,7 @@ def untrained(model: Network, seed: int = 0) -> Network:
     trained = dict(model.named_parameters())
     for name, weight in fresh.to(model.device).named_parameters():
         if weight.isnan().any():
-            if (old := trained[name]).dim() > 1 and old.unique().numel() > 2:
+            if (old := trained[name]).unique().numel() > 2:
                 raise UsageError(f"{name} is not drawn anew by `reset_parameters`, so it would stay trained")
             weight.data.copy_(old)
     return fresh
@@ -88,7 +88,8 @@ def gather(
 ) -> pd.DataFrame:
     """Measure every run's network: `measure(network, *arguments, **options)`.
 
-    A measure that has a parameter `seed` is given the run's, so that untrained networks and shuffled texts differ. An
+    A measure that has a parameter `seed` is given the run's unless `options` name one: untrained networks and shuffled
+    texts differ. An
     excerpt of the corpus that a network was trained on is read with the line ends of its training.
 
     Args:
@@ -100,7 +101,7 @@ def gather(
         The frames one under another, with RUN's columns in front; UsageError where there is no run, or where a frame
         has one of these columns.
     """
-    seeded = "seed" in inspect.signature(measure).parameters
+    seeded = "seed" in inspect.signature(measure).parameters and "seed" not in options
     frames = []
     for run, network in networks:
         given, named = [as_trained(run, v) for v in arguments], {k: as_trained(run, v) for k, v in options.items()}
@@ -120,13 +121,13 @@ def as_trained(run: Run, one: Any) -> Any:
     return one
 
 
-def intervals(frame: pd.DataFrame, column: str, by: Sequence[str]) -> pd.DataFrame:
+def intervals(frame: pd.DataFrame, column: str, by: str | Sequence[str]) -> pd.DataFrame:
     """Take the mean over seeds of a column and its t interval, for each group.
 
     Args:
         frame: One row a seed of each group.
         column: The column with the values.
-        by: Columns that tell the groups apart; what is NaN in them (no reader, no layer) is a group of its own.
+        by: The columns (or one) that tell the groups apart; what is NaN in them (no reader, no layer) is a group of its own.
 
     Returns:
         One row a group: `by`, mean, low, high, n (seeds with a number); UsageError where one has two rows of a seed.
@@ -135,9 +136,11 @@ def intervals(frame: pd.DataFrame, column: str, by: Sequence[str]) -> pd.DataFra
     >>> intervals(values, "lag", by=["memory"]).round(2).to_dict("records")
     [{'memory': 'inner', 'mean': 2.5, 'low': 1.26, 'high': 3.74, 'n': 3}]
     """
-    groups = [(dict(zip(by, key, strict=True)), group) for key, group in frame.groupby([*by], sort=False, dropna=False)]
+    by = [by] if isinstance(by, str) else [*by]
+    groups = [(dict(zip(by, key, strict=True)), group) for key, group in frame.groupby(by, sort=False, dropna=False)]
     each = [(about, _of_seeds(group, column, about).values()) for about, group in groups]
-    return pd.DataFrame([about | t_interval(values)._asdict() | {"n": len(values)} for about, values in each])
+    rows = [about | t_interval(values)._asdict() | {"n": len(values)} for about, values in each]
+    return pd.DataFrame(rows, columns=[*by, *Interval._fields, "n"])
 
 
 def comparisons(

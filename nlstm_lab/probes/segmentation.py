@@ -92,6 +92,7 @@ def together(
     if attributes["boundary"] == "given":
         last, acts = np.pad(arrays["z"][:-1], ((1, 0), (0, 0), (0, 0))), arrays["operation"] == Operation.UPDATE
         arrays["operation"][acts & (last > 0)] = Operation.FLUSH  # what acts on the step after a boundary flushes
+        arrays["z"] *= arrays["operation"] != Operation.COPY  # a layer holds its z until it acts again
     surprise = (torch.cat(nats) / math.log(2)).numpy()
     found = []
     for k, one in enumerate(coded):

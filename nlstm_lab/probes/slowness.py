@@ -129,21 +129,23 @@ def timescales(
 def medians(cells: pd.DataFrame) -> pd.DataFrame:
     """Take the censored median timescale of each run's memory over its cells.
 
-    A cell whose autocorrelation does not close within the text counts as longer than any. A median is infinite where at
-    least half of the cells do: it is at least the longest that can be measured, `steps / LENGTHS`.
+    A cell whose autocorrelation does not close within the text counts as longer than any, an anticorrelated one as 0. A
+    median is infinite where at least half of the cells are too slow: it is at least the longest that can be measured,
+    `steps / LENGTHS`.
 
     Args:
         cells: A gathered measure, one row a cell; its `condition` and `value` (a kind of value) are kept apart.
 
     Returns:
         Columns: the keys; `median`, over living cells; `moving`, over these and constant ones that are too slow;
-        `measured` and `too_slow`, how many living cells have a number or are too slow for one; `too_slow_dead`; `dead`,
-        the share of all cells. Fewer than ENOUGH cells have no median: NaN.
+        `measured`, `too_slow` and `anticorrelated`, how many living cells have a number or why they have none;
+        `too_slow_dead`; `dead`, the share of all cells. Fewer than ENOUGH cells have no median: NaN.
     """
     keys = [*RUN, "memory", *(name for name in ("condition", "value") if name in cells)]
     slow, alive = cells["reason"].astype(str).str.startswith("too short"), cells["life"] == "alive"
-    times = cells["timescale"].mask(slow, np.inf)
+    times = cells["timescale"].mask(slow, np.inf).mask(alive & cells["reason"].eq("anticorrelated"), 0.0)
     counts = {"measured": alive & cells["timescale"].notna(), "too_slow": slow & alive, "too_slow_dead": slow & ~alive}
+    counts["anticorrelated"] = times.eq(0.0)
     frame = cells[keys].assign(median=times.where(alive), moving=times, **counts, dead=~alive)
     groups = frame.groupby(keys, sort=False, dropna=False)
     middle = groups[["median", "moving"]]

@@ -111,6 +111,13 @@ def test_a_wrong_argument_is_named(trace, arguments, sentence):
         figures.cell_activations(trace(), **arguments)
 
 
+def test_the_steps_of_a_part_of_a_trace_keep_their_numbers(trace):
+    part = trace(["inner"]).drop_vars("symbol").assign_coords(time=range(100, 143)).isel(time=slice(5, 40))
+    figure = figures.cell_activations(part, units=[3, 3])
+    assert figures.data(figure)["time"].tolist() == [*range(105, 140)]
+    assert {"110", "120", "130"} <= {text.get_text() for text in figure.axes[0].texts}
+
+
 def test_a_unit_without_memory_cells_is_refused_in_a_sentence(trace):
     hidden = trace(["h"]).rename(c="h", memory="layer").assign_attrs(model="gru")  # as a GRU's trace is
     with pytest.raises(UsageError, match=r"gru.*CellExplorer"):

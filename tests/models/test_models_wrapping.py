@@ -173,5 +173,11 @@ def test_a_weight_that_no_reset_reaches_is_refused_by_its_name():
                 super().reset_parameters()
             self.drawn = True
 
-    with pytest.raises(UsageError, match=r"readout\.weight"):
-        probes.untrained(wrap(readout=Stubborn(6, 8)))
+    class Gained(nn.Linear):
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            self.gain = nn.Parameter(torch.randn(8))
+
+    for kind, name in ((Stubborn, "weight"), (Gained, "gain")):
+        with pytest.raises(UsageError, match=rf"readout\.{name}"):
+            probes.untrained(wrap(readout=kind(6, 8)))

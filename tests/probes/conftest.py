@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from nlstm_lab.cells import NestedLSTM
-from nlstm_lab.datasets.base import Vocabulary
-from nlstm_lab.models import Network
+from nlstm_lab.datasets.base import Symbols, Vocabulary
+from nlstm_lab.models import Interface, ModelConfig, Network, build
 
 ALPHABET = Vocabulary(tuple(" abcdefghij"))
 
@@ -22,6 +22,17 @@ def network():
         for parameter in model.parameters():  # a trained network is driven harder than a fresh one
             parameter.data *= scale
         return model
+
+    return make
+
+
+@pytest.fixture
+def built():
+    """A fresh network of two layers of a unit that experiments name; an HRNN's segments end at blanks."""
+
+    def make(unit, **flags):
+        ends = Interface(Symbols(len(ALPHABET)), Symbols(len(ALPHABET)), vocabulary=ALPHABET)
+        return build(ModelConfig(unit, 8, 2, flags=flags, boundaries=(" ",) if unit == "hrnn" else ()), ends, seed=0)
 
     return make
 

@@ -16,9 +16,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from nlstm_lab import probes, runs
 from nlstm_lab.cells import HMLSTM, HierarchicalRNN
 from nlstm_lab.datasets import Excerpt
-from nlstm_lab.datasets.base import Vocabulary
+from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
-from nlstm_lab.models import MixtureDensity, Network
+from nlstm_lab.models import Interface, MixtureDensity, ModelConfig, Network, build
 from nlstm_lab.probes import boundary_scores
 from nlstm_lab.probes.boundary_scores import judged, text_truths
 from nlstm_lab.probes.records import digest
@@ -109,6 +109,17 @@ def test_given_boundaries_are_returned_unchanged(chunk, monkeypatch):
         probes.boundaries(model, "ab", threshold=0.3)
     with pytest.raises(UsageError, match="must be a string or codes"):
         probes.boundaries(model, torch.rand(5, 3))
+
+
+def test_a_given_segment_of_an_upper_layer_ends_at_one_step_alone():
+    words = Vocabulary(tuple(" .ab"))
+    ends = Interface(Symbols(4), Symbols(4), vocabulary=words)
+    model = build(ModelConfig("hrnn", 8, 3, boundaries=(" .", ".")), ends, seed=0)
+    found = probes.boundaries(model, text := "ab ba.ab a.b")
+    assert found.z.sel(layer=2).values.tolist() == [symbol == "." for symbol in text]
+    assert found.operation.sel(layer=3).values.tolist() == [UPDATE if symbol == "." else COPY for symbol in text]
+    assert found.operation.sel(layer=2).values[[2, 5, 8, 10]].tolist() == [UPDATE, UPDATE, FLUSH, UPDATE]
+    assert updates(model, found)["sparse"].tolist()[2] == 2 * 2 * 256  # it hears layer 2, and itself, twice
 
 
 def test_points_of_a_pen_are_read_too():

@@ -49,6 +49,7 @@ def test_a_study_of_each_network_gets_the_seed_of_its_run():
     assert list(gathered.columns) == [*RUN, "text", "drawn", "network"]
     assert gathered["drawn"].tolist() == [3, 3, 5, 5]
     assert gathered["start"].tolist() == ["zero", "zero", "log_frequencies", "log_frequencies"]
+    assert set(probes.gather([(run(3), "a")], study, "the text", seed=7)["drawn"]) == {7}
 
 
 def test_an_excerpt_of_its_corpus_is_read_as_the_network_was_trained_to_read_it():

@@ -7,9 +7,7 @@ from torch.nn import functional as F
 
 from nlstm_lab import probes
 from nlstm_lab.cells import GRU, LSTM, NestedLSTM
-from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
-from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes import intervene, loss_by_context, unit_ablations
 from nlstm_lab.probes.reading import component, hidden_names, names, reading, states_at
 
@@ -113,19 +111,15 @@ def test_layers_of_a_stack_have_their_own_memories(driven, text):
     assert intervene(model, text, "layer 2 inner", moments=MOMENTS).kl.max() > 0
 
 
-ALPHABET = Vocabulary(tuple(" abcdefghij"))
 UNITS = ("rnn", "lstm", "gru", "nlstm", "lnlstm", "cwrnn", "hrnn")
 SWAPPED = [*((unit, {}) for unit in UNITS), *(("hmlstm", {"boundary": one}) for one in ("step", "soft", "sample"))]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("unit", "flags"), SWAPPED)
-def test_a_swap_that_changes_nothing_costs_nothing_in_any_unit(unit, flags, text):
+def test_a_swap_that_changes_nothing_costs_nothing_in_any_unit(unit, flags, built, text):
     """A network that samples is refused: its intact and its ablated reading would draw differently."""
-    given = (" ",) if unit == "hrnn" else ()
-    config = ModelConfig(unit, 8, 2, flags=flags, boundaries=given)
-    ends = Interface(Symbols(len(ALPHABET)), Symbols(len(ALPHABET)), vocabulary=ALPHABET)
-    model = build(config, ends, seed=0)
+    model = built(unit, **flags)
     for parameter in model.parameters():
         parameter.data *= 3
     if "sample" in flags.values():

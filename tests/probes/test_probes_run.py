@@ -8,13 +8,10 @@ import torch
 
 import nlstm_lab as lab
 from nlstm_lab.cells import GRU, HMLSTM, RNN, ClockworkRNN, NestedLSTM
-from nlstm_lab.datasets.base import Symbols, Vocabulary
 from nlstm_lab.errors import UsageError
-from nlstm_lab.models import Interface, ModelConfig, build
 from nlstm_lab.probes import continued, freeze, put, run, zero
 from nlstm_lab.probes.reading import hidden_names, names
 
-ALPHABET = Vocabulary(tuple(" abcdefghij"))
 CELLS = ("rnn", "lstm", "gru", "nlstm", "lnlstm", "cwrnn", "hrnn", "hmlstm")
 
 
@@ -23,10 +20,8 @@ def same(values):
 
 
 @pytest.fixture(params=CELLS)
-def any_network(request):
-    given = (" ",) if request.param == "hrnn" else ()
-    ends = Interface(Symbols(len(ALPHABET)), Symbols(len(ALPHABET)), vocabulary=ALPHABET)
-    return build(ModelConfig(request.param, 8, 2, boundaries=given), ends, seed=0)
+def any_network(request, built):
+    return built(request.param)
 
 
 def test_an_identity_edit_changes_nothing_bit_for_bit(any_network, text):
@@ -45,6 +40,12 @@ def test_an_identity_edit_changes_nothing_bit_for_bit(any_network, text):
     assert all(torch.equal(plain.values[name], edited.values[name]) for name in plain.values)
     mute = run(model, text[:40], edits=dict.fromkeys(hidden_names(2), zero))
     torch.testing.assert_close(mute.logits, model.readout.bias.detach().expand(40, -1))
+
+
+def test_codes_are_read_however_they_lie_in_memory(built):
+    codes = np.arange(8, dtype=">i4")
+    expected = run(built("lstm"), codes[::-1].tolist()).logits
+    assert torch.equal(run(built("lstm"), codes[::-1]).logits, expected)
 
 
 def test_what_is_read_is_what_a_trace_has(any_network, text):

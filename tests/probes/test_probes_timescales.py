@@ -103,6 +103,12 @@ def test_a_cell_that_is_too_slow_is_longer_than_any_in_a_median():
     assert (saturated["median"], saturated["moving"], saturated["too_slow_dead"]) == (3, 4, 2)
 
 
+def test_an_anticorrelated_cell_is_shorter_than_any_in_a_median():
+    turning, known = ("alive", np.nan, "anticorrelated"), [("alive", float(tau), "") for tau in range(1, 6)]
+    (row,) = probes.medians(gathered(0, *known, turning, turning, SLOW)).to_dict("records")
+    assert [row[name] for name in ("median", "measured", "too_slow", "anticorrelated")] == [2.5, 5, 1, 2]
+
+
 def test_too_few_living_cells_have_no_median():
     (row,) = probes.medians(gathered(1, *[("alive", 1.0, "")] * 2, *[DEAD] * 8)).to_dict("records")
     assert np.isnan(row["median"])
