@@ -32,7 +32,7 @@ RESULTS = (
         "nested_lstm.table1_first_reading#0",
         "valid",
         "BPC",
-        "ptb_char_*",
+        "ptb_char_[ln][sl]*",
     ),
     ("Nested LSTMs, table 2", "Nested LSTM ahead, poems", "nested_lstm.table2#0", "test", "perplexity", "poetry_*"),
     (
