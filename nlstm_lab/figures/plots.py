@@ -201,16 +201,20 @@ def _style(name: str) -> dict[str, Any]:
 def table(frame: pd.DataFrame | Mapping[str, Any] | list[dict[str, Any]], form: str = ".3f", **forms: str) -> Styler:
     """Show a frame with rounded numbers; what is missing is blank, and text is text, never HTML.
 
+    Columns `model` and `start` have the words of the figures' legends in place of the records' names.
+
     Args:
         frame: A frame, columns by their names, or rows; a named index becomes columns.
         form: The format of numbers that are not whole.
         forms: The formats of columns that have their own.
 
-    >>> table({"memory": ["inner"], "dead": [0.934], "lag": [1.5]}, ".1f", dead=".0%").to_string(delimiter=" ")
-    'memory dead lag\\ninner 93% 1.5\\n'
+    >>> table({"model": ["gru"], "dead": [0.934], "lag": [1.5]}, ".1f", dead=".0%").to_string(delimiter=" ")
+    'model dead lag\\nGRU 93% 1.5\\n'
     """
     frame = pd.DataFrame(frame)
     frame = frame.reset_index(drop=frame.index.names == [None])
+    for name in {"model", "start"} & set(frame):
+        frame[name] = frame[name].map(lambda each: _label(each, None) if isinstance(each, str) else each)
     formats = dict.fromkeys(frame.select_dtypes("float"), form) | forms
     shown = frame.style.format({name: f"{{:{each}}}" for name, each in formats.items()}, na_rep="", escape="html")
     return shown.format_index(escape="html", axis=1).hide(axis="index")

@@ -127,7 +127,7 @@ def intervals(frame: pd.DataFrame, column: str, by: str | Sequence[str]) -> pd.D
     Args:
         frame: One row a seed of each group.
         column: The column with the values.
-        by: The columns (or one) that tell the groups apart; what is NaN in them (no reader, no layer) is a group of its own.
+        by: The columns (or one) that tell groups apart; what is NaN there (no reader, no layer) is a group of its own.
 
     Returns:
         One row a group: `by`, mean, low, high, n (seeds with a number); UsageError where one has two rows of a seed.
