@@ -191,6 +191,13 @@ def test_again_keeps_the_record_until_the_new_one_takes_its_place(run, monkeypat
     assert sorted(path.name for path in run.folder.parent.iterdir()) == [".smoke-seed3.lock", "smoke-seed3"]
 
 
+@pytest.mark.slow
+def test_weights_beyond_half_precision_are_recorded_as_they_are(runs_folder):
+    run = runs.ensure(f"{NAME}+learning_rate=30000.0", 0, "smoke", progress=False)
+    largest = max(weight.abs().max() for weight in run.model().parameters())
+    assert torch.finfo(torch.half).max < largest < torch.inf
+
+
 def test_without_weights_only_recorded_measurements_are_returned(run, probes_folder):
     outcome = pd.DataFrame({"loss": [1.5]})
     probes.ensure("losses", lambda: outcome, weights=run.model(), skip=0)

@@ -3,12 +3,13 @@
 import math
 import shutil
 import signal
+from unittest.mock import Mock
 
 import pandas as pd
 import pytest
 import torch
 
-from nlstm_lab import experiments, runs, settings, targets, widgets
+from nlstm_lab import experiments, runs, settings, targets, training, widgets
 from nlstm_lab.errors import LabError, MissingRun, UsageError
 from nlstm_lab.training import loop
 from nlstm_lab.training.state import peek
@@ -242,6 +243,21 @@ def test_a_signal_in_the_last_reading_leaves_a_checkpoint_from_which_it_can_go_o
         with pytest.raises(LabError, match="SIGTERM"):
             runs.ensure(STOPPED, patience=1, **ONCE)
     assert contents(runs.ensure(STOPPED, **ONCE)) == unended
+
+
+@pytest.mark.slow
+def test_a_way_on_that_is_refused_leaves_no_attempt(ended, monkeypatch):
+    monkeypatch.setattr(training, "fit", Mock(side_effect=UsageError("another precision")))
+    with pytest.raises(UsageError):
+        runs.ensure(STOPPED, finish=True, **ONCE)
+    assert not [*ended.folder.parent.glob(".attempt*")]
+
+
+@pytest.mark.slow
+def test_again_does_not_go_on_with_what_was_begun_without_it(train):
+    train(5)
+    assert peek(train(2, again=True) / "checkpoint.pt").update == 2
+    train(4, again=True)  # which goes on
 
 
 @pytest.mark.slow

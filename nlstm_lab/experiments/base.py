@@ -182,8 +182,12 @@ def vary(experiment: Experiment, flag: str, value: Any) -> Experiment:
     accepted = {each.name for each in known if each.kind is not each.VAR_KEYWORD} - WIRING | {"initialization"}
     if flag not in accepted:
         names = {one.name for config in (experiment.task, model, experiment.training) for one in fields(config)}
-        way = f"its cell type has {', '.join(sorted(accepted))}, and its task, model and training have fields"
+        way = (
+            f"its cell type has {', '.join(sorted(accepted))}; its task, model and training {', '.join(sorted(names))}"
+        )
         raise UsageError(f"{experiment.name!r} has no flag {flag!r}; {hint(flag, sorted(accepted | names), way)}")
+    if any(each.name == flag and isinstance(each.default, bool) for each in known) and not isinstance(value, bool):
+        raise UsageError(f"{flag} must be true or false, not {value!r}")  # a text such as "False" would count as true
     return replace(experiment, name=name, model=replace(model, flags={**model.flags, flag: value}))
 
 

@@ -1,11 +1,12 @@
 """One attempt at a run: by itself, in a folder beside the record's place, published whole by a rename.
 
 <experiment>/.attempt-small-seed0/   config.json (and the sha256 of data and of code of one's own), checkpoint.pt,
-                                     record/ once training is done
+                                     again where it was begun anew, record/ once training is done
 <experiment>/small-seed0/            what record/ becomes, with .checkpoint.pt where a rule ended it (`settled`); or
                                      failed.json, which says that training could not go on
 """
 
+import filecmp
 import math
 import shutil
 import sys
@@ -39,8 +40,11 @@ class Attempt:
         self.kept = folder / ".checkpoint.pt"  # of a recorded run that a rule has ended
 
     def begin(self, experiment: Experiment, data: str, again: bool) -> None:
-        """Go on with the attempt that is there, or start one; one begun otherwise: anew (`again`), or StaleRun."""
-        config, differing = self.path / "config.json", ""
+        """Go on with the attempt that is there, or start one; one begun otherwise: anew (`again`), or StaleRun.
+
+        With `again` only an attempt goes on that was begun with it.
+        """
+        config, anew, differing = self.path / "config.json", self.path / "again", ""
         beside = {"data_sha256": data} | code_of(experiment.model.cell_type)
         if config.exists():
             try:
@@ -53,12 +57,18 @@ class Attempt:
                 "back what it was begun with"
             )
         with paths.writing(self.path, f"; nothing was begun; {GOES_ON}"):
-            if differing:
+            if differing or (again and self.path.exists() and not anew.exists()):
                 shutil.rmtree(self.path)
             self.path.mkdir(parents=True, exist_ok=True)
+            if again:
+                anew.touch()
             if self.kept.exists() and not again and not self.checkpoint.exists():
                 copy(self.kept, self.checkpoint)
             records.write_json(config, experiment.config() | beside)
+
+    def is_untouched(self) -> bool:
+        """Whether nothing was trained beyond the recorded run that a rule has ended."""
+        return self.kept.exists() and filecmp.cmp(self.kept, self.checkpoint, shallow=False)
 
     def publish(self) -> None:
         """The record takes its place, and the one it replaces goes."""
@@ -189,7 +199,7 @@ def _train(experiment: Experiment, seed: int, patience: int | None, again: bool,
         except LabError as error:
             if isinstance(error, TrainingFailed):
                 attempt.fail({**made, "what": error.what, "update": error.update}, experiment)
-            elif not attempt.checkpoint.exists():  # refused before anything was trained
+            elif not attempt.checkpoint.exists() or attempt.is_untouched():  # refused before anything was trained
                 shutil.rmtree(attempt.path)
             raise
         _record(attempt, experiment, fit, network, made)
@@ -199,6 +209,8 @@ def _record(attempt: Attempt, experiment: Experiment, fit: Progress, network: mo
     """Write the record, its result last, and publish it."""
     history = pd.DataFrame(fit.history, columns=list(COLUMNS))
     half = {name: value.half().contiguous().cpu() for name, value in network.state_dict().items()}
+    # what is too large for half precision would be infinite
+    half |= {name: network.state_dict()[name].cpu() for name, value in half.items() if not value.isfinite().all()}
     result = {
         **made,
         "epochs_run": fit.epoch,

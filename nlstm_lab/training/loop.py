@@ -101,6 +101,8 @@ class _Trainer:
                 f"the checkpoint {file} is of another network, or of another version of this package, and nothing was "
                 "trained: go on with that one, or move the file away to begin anew"
             ) from error
+        if self.progress.epoch > self.config.epochs:
+            raise UsageError(f"{file} has {self.progress.epoch} epochs, more than the {self.config.epochs} asked for")
         self.began -= self.progress.seconds
 
     def save(self) -> None:

@@ -162,6 +162,7 @@ class CellExplorer(ReadingWidget):
 
     def shown(self) -> dict[str, Any]:
         """With the passages of the shown unit alone, and with the networks that a page can run itself."""
+        counted(self.unit, "unit", 0, self.units - 1)
         shown, rows = self.settled["run"], [m * self.units + self.unit for m in range(len(self.memories))]
         state = super().shown() | {"pages": quoted(self.pages, rows)}
         if self.pages and not self.pages["text"]:

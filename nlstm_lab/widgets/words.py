@@ -146,7 +146,7 @@ class ConnectivityExplorer(LabWidget):
     ) -> None:
         self.networks = _networks(self, networks)
         self._measured: dict[tuple[str, ...], dict[str, xr.Dataset]] = {}  # by text, target, word and mode
-        length = min(len(text), LARGEST)
+        length = len(unicodedata.normalize("NFC", text[:LARGEST]))
         place = length // 2 if at is None else at
         if text and not 0 <= place < length:
             raise UsageError(f"there is no position {place}: the text has the positions 0 to {length - 1}")

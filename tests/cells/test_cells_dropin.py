@@ -178,14 +178,15 @@ def test_vectorized_and_second_derivatives_are_the_readable_steps(make):
     ],
 )
 def test_a_second_derivative_reaches_every_parameter(make, flags, bias, symbols):
-    """As in meta-learning, the weights of a step stand in for the unit's own."""
+    """As in meta-learning, the weights of a step stand in for the unit's own; a state is carried."""
     unit = built(make, **{"num_layers": 1, "bias": bias, **flags})
     weights = {name: torch.randn_like(weight).requires_grad_() for name, weight in unit.named_parameters()}
     x = torch.randint(D, (T, B)) if symbols else torch.randn(T, B, D, dtype=torch.float64)
 
     def second():
         torch.manual_seed(5)  # of sampled boundaries
-        output = torch.func.functional_call(unit, weights, (x,))[0]
+        _, state = torch.func.functional_call(unit, weights, (x,))
+        output = torch.func.functional_call(unit, weights, (x, state))[0]
         options = {"allow_unused": True, "materialize_grads": True}
         firsts = torch.autograd.grad(output.square().sum(), list(weights.values()), create_graph=True, **options)
         return torch.autograd.grad(sum(first.square().sum() for first in firsts), list(weights.values()), **options)

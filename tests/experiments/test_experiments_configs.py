@@ -94,6 +94,7 @@ WRONG = [
     ("mnist_nlstm", "reading=phase"),
     ("handwriting_lstm", "components=0"),
     ("handwriting_lstm", "seed=-1"),
+    ("ptb_char_hmlstm_step", "layer_norm=False"),
 ]
 
 

@@ -320,6 +320,8 @@ def test_a_plateau_and_the_best_epoch_are_known_after_a_stop(losses, tmp_path):
     config, file = TrainingConfig(1, 0.01, divide_on_plateau=2.0), tmp_path / "checkpoint.pt"
     fit(network(), config, checkpoint=file)
     assert fit(network(), replace(config, epochs=2), checkpoint=file).best_epoch == 1
+    with pytest.raises(UsageError, match="2 epochs"):
+        fit(network(), config, checkpoint=file)
     assert torch.load(file, weights_only=True)["optimizer"]["param_groups"][0]["lr"] == 0.005
 
 

@@ -188,6 +188,8 @@ class Unrolled(torch.autograd.Function):
         if (create := torch.is_grad_enabled()) or batched or is_transformed():
             # a backward that is itself differentiated or vectorized cannot fill buffers
             with torch.enable_grad():
+                # views: what a first state was made of is not this backward's, which may not follow it to a weight
+                parts = [{name: tensor.view_as(tensor) for name, tensor in part.items()} for part in parts]
                 source = plan.project(*made_of.values())
                 pairs = zip(replay(plan, source, *parts), grads, strict=True)
             inputs = [source, *(tensor for part in parts for tensor in part.values())]
