@@ -155,7 +155,7 @@ def test_an_unfinished_attempt_does_not_go_on_with_another_class(module, tmp_pat
     attempt = runs.attempt.Attempt(tmp_path / one.name / "smoke-seed0")
     attempt.begin(one, "a text", again=False)
     attempt.checkpoint.touch()
-    attempt.begin(one, "a text", again=True)  # the same class goes on, as after a kill
+    attempt.begin(one, "a text", again=False)  # the same class goes on, as after a kill
     assert attempt.checkpoint.exists()
     (tmp_path / "deeper_units.py").write_text(MODULE.replace("depth=3", "depth=2"))
     with pytest.raises(StaleRun, match=r"code_sha256.*--again"):
