@@ -32,7 +32,7 @@ def train(
     normalization: Annotated[str | None, typer.Option(help="Of your text: none, or text8 (a-z, spaces).")] = None,
     encoding: Annotated[str | None, typer.Option(help="Of your text if not UTF-8, such as cp1252.")] = None,
     patience: Patience = None,
-    again: Annotated[bool, typer.Option("--again", help="Train anew and replace the record; goes on with what it began.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Train anew, and replace the record.")] = False,
 ) -> None:
     """Train one experiment, or resume it, and record it.
 

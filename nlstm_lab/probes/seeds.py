@@ -88,9 +88,9 @@ def gather(
 ) -> pd.DataFrame:
     """Measure every run's network: `measure(network, *arguments, **options)`.
 
-    A measure that has a parameter `seed` is given the run's unless `options` name one: untrained networks and shuffled
-    texts differ. An
-    excerpt of the corpus that a network was trained on is read with the line ends of its training.
+    A measure that has a parameter `seed` is given the run's, so that untrained networks and shuffled texts differ,
+    unless `options` name one. An excerpt of the corpus that a network was trained on is read with the line ends of its
+    training.
 
     Args:
         networks: `[(run, run.model()) for run in runs]`.
