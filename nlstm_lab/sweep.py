@@ -42,8 +42,8 @@ Watch = Callable[[Sweep, str], None]
 def parse_seeds(text: str) -> list[int]:
     """Seeds as typed, each once.
 
-    >>> parse_seeds("7,0-2,1-3")
-    [0, 1, 2, 3, 7]
+    >>> parse_seeds("7,0-2,1-3,9-9")
+    [0, 1, 2, 3, 7, 9]
     """
     seeds = set[int]()
     for item in text.split(","):

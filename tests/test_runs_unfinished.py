@@ -253,11 +253,13 @@ def test_a_way_on_that_is_refused_leaves_no_attempt(ended, monkeypatch):
     assert not [*ended.folder.parent.glob(".attempt*")]
 
 
-@pytest.mark.slow
-def test_again_does_not_go_on_with_what_was_begun_without_it(train):
-    train(5)
-    assert peek(train(2, again=True) / "checkpoint.pt").update == 2
-    train(4, again=True)  # which goes on
+def test_again_goes_on_only_with_what_was_begun_with_it(tmp_path):
+    one, attempt = experiments.get(NAME, "smoke"), runs.attempt.Attempt(tmp_path / NAME / "smoke-seed0")
+    for begun in (False, True):
+        attempt.begin(one, "a text", again=begun)
+        attempt.checkpoint.touch()
+        attempt.begin(one, "a text", again=True)
+        assert attempt.checkpoint.exists() == begun
 
 
 @pytest.mark.slow

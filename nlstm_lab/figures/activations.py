@@ -113,7 +113,7 @@ def cell_activations(
             how: dict[str, Any] = {"cmap": DIVERGING, "norm": norm, "edgecolors": "#d9d9d9", "linewidth": 0.25}
             ax.pcolormesh(across, below, grid[:, start:stop], **how)
             ax.plot(across[[0, -1]], [below[-1] + 0.006] * 2, color="#b0b0b0", linewidth=0.4)
-            for step, words in ticks(trace, start, stop).items():
+            for step, words in ticks(symbols, trace["time"].values, start, stop).items():
                 write(ax, x + (step - start + 0.5) * pitch, below[-1] + 0.095, words, "center", font, family=MONO)
             if k == 0:
                 for place, unit in enumerate(shown):
@@ -146,9 +146,8 @@ def broken_lines(symbols: Sequence[str], per_line: int) -> list[tuple[int, int]]
     return list(pairwise([*breaks, len(symbols)]))
 
 
-def ticks(trace: xr.Dataset, start: int, stop: int) -> dict[int, str]:
+def ticks(symbols: Sequence[str], numbers: np.ndarray, start: int, stop: int) -> dict[int, str]:
     """What stands under the steps of a line: symbols, or of vectors every tenth step's number."""
-    symbols, numbers = symbols_of(trace), trace["time"].values
     if any(symbols):
         return {k: glyph(symbols[k]) for k in range(start, stop)}
     return {k: str(numbers[k]) for k in range(start, stop) if numbers[k] % 10 == 0}

@@ -144,10 +144,10 @@ def _rows(
     for (colour, words), (x, line) in zip(entries, key, strict=True):
         _outlined(ax, x, KEY * (line + 0.5) - 0.04, 0.1, 0.08, colour)
         write(ax, x + 0.15, KEY * (line + 0.5), words, va="center")
-    rows = list[TextRow]()
+    known, rows = symbols_of(data), []
     for k, start in enumerate(starts):
         stop, y = min(start + row, length), top + tall * k
-        for step, words in ticks(data, start, stop).items():
+        for step, words in ticks(known, data["time"].values, start, stop).items():
             write(ax, left + (step - start + 0.5) * pitch, y + TEXT - 0.035, words, "center", 6.6, family=MONO)
         rows.append(TextRow(ax, slice(start, stop), left + pitch * np.arange(stop - start + 1), y + TEXT))
     for k, words in enumerate(foot):

@@ -143,9 +143,10 @@ def medians(cells: pd.DataFrame) -> pd.DataFrame:
     """
     keys = [*RUN, "memory", *(name for name in ("condition", "value") if name in cells)]
     slow, alive = cells["reason"].astype(str).str.startswith("too short"), cells["life"] == "alive"
-    times = cells["timescale"].mask(slow, np.inf).mask(alive & cells["reason"].eq("anticorrelated"), 0.0)
-    counts = {"measured": alive & cells["timescale"].notna(), "too_slow": slow & alive, "too_slow_dead": slow & ~alive}
-    counts["anticorrelated"] = times.eq(0.0)
+    turning = alive & cells["reason"].eq("anticorrelated")
+    times = cells["timescale"].mask(slow, np.inf).mask(turning, 0.0)
+    counts = {"measured": alive & cells["timescale"].notna(), "anticorrelated": turning}
+    counts |= {"too_slow": slow & alive, "too_slow_dead": slow & ~alive}
     frame = cells[keys].assign(median=times.where(alive), moving=times, **counts, dead=~alive)
     groups = frame.groupby(keys, sort=False, dropna=False)
     middle = groups[["median", "moving"]]

@@ -208,9 +208,10 @@ def _train(experiment: Experiment, seed: int, patience: int | None, again: bool,
 def _record(attempt: Attempt, experiment: Experiment, fit: Progress, network: models.Network, made: Any) -> None:
     """Write the record, its result last, and publish it."""
     history = pd.DataFrame(fit.history, columns=list(COLUMNS))
-    half = {name: value.half().contiguous().cpu() for name, value in network.state_dict().items()}
+    weights = {name: value.contiguous().cpu() for name, value in network.state_dict().items()}
+    half = {name: value.half() for name, value in weights.items()}
     # what is too large for half precision would be infinite
-    half |= {name: network.state_dict()[name].cpu() for name, value in half.items() if not value.isfinite().all()}
+    half |= {name: weights[name] for name, value in half.items() if not value.isfinite().all()}
     result = {
         **made,
         "epochs_run": fit.epoch,
