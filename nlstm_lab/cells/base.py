@@ -203,12 +203,6 @@ class Cell(Module, ABC):
         return f"{self.input_size}, {self.hidden_size}"
 
 
-def scheme(name: str) -> Initialization:
-    """The initialization of that name, today's or a record's; ValueError: there is none."""
-    today = next((known for known, recorded in RECORDED.items() if recorded == name), name)
-    return choice(today, "initialization", Initialization)  # type: ignore[no-any-return]
-
-
 @torch.no_grad()
 def fill(
     parameter: Tensor,
@@ -266,7 +260,8 @@ class GatedCell(Cell):
     ) -> None:
         super().__init__(input_size, hidden_size)
         self.takes_input, self.gates = takes_input, gates or self.gates
-        self.initialization, self.gate_bias = scheme(initialization), dict(gate_bias or {})
+        today = {recorded: known for known, recorded in RECORDED.items()}.get(initialization, initialization)
+        self.initialization, self.gate_bias = choice(today, "initialization", Initialization), dict(gate_bias or {})
         for gate, value in self.gate_bias.items():
             finite(value, "forget_bias" if gate == "f" else "gate_bias")
         new: Any = {"device": device, "dtype": dtype}

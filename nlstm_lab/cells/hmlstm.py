@@ -12,7 +12,7 @@ from nlstm_lab.cells import fast
 from nlstm_lab.cells.base import Cache, Device, Hook, Initialization, State, gates, hooked
 from nlstm_lab.cells.checks import finite
 from nlstm_lab.cells.hierarchical import Multiscale, MultiscaleCell
-from nlstm_lab.settings import choice
+from nlstm_lab.settings import above_zero, choice
 
 Boundary = Literal["step", "sample", "soft"]
 StraightThrough = Literal["clamped", "identity"]
@@ -138,10 +138,9 @@ class HMLSTMCell(MultiscaleCell):
             raise ValueError("normalize_boundary needs layer_norm and a detector in the pre-activation")
         if not 0 <= finite(threshold, "threshold") < 1:
             raise ValueError(f"threshold must be from 0 to below 1, not {threshold!r}")
-        if gradient_limit is not None and not finite(gradient_limit, "gradient_limit") > 0:
-            raise ValueError(f"gradient_limit must be positive, or None for none, not {gradient_limit!r}")
-        if not finite(detector_scale, "detector_scale") > 0:
-            raise ValueError(f"detector_scale must be positive, not {detector_scale!r}")
+        if gradient_limit is not None:
+            above_zero(gradient_limit, "gradient_limit")
+        above_zero(detector_scale, "detector_scale")
         slice_rows = int(detect_from == "preactivation" and not top)
         options |= {"gate_bias": {"f": forget_bias}, "top": top, "top_down": top_down}
         super().__init__(input_size, hidden_size, bias, further_rows=slice_rows, **options)
@@ -303,7 +302,6 @@ class HMLSTM(Multiscale):
 
     @slope.setter
     def slope(self, a: float) -> None:
-        if not finite(a, "slope") > 0:
-            raise ValueError(f"slope must be positive, not {a!r}")
+        a = above_zero(a, "slope")
         for cell in cast(Any, self.cells):
             cell.slope = torch.full_like(cell.slope, a)

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from nlstm_lab import paths
 from nlstm_lab.errors import UsageError
-from nlstm_lab.settings import METRICS
+from nlstm_lab.settings import METRICS, choice
 
 if TYPE_CHECKING:
     from nlstm_lab.runs import PartialRun, Run
@@ -139,9 +139,7 @@ def audit(
         table = runs.table()
     wrong, done = [*(str(one.message) for one in left_out if one.category is UserWarning), *damaged()], {}
     for target in names or places:
-        if target not in places:
-            raise UsageError(f"there is no table {target!r}; there are {', '.join(places)}")
-        rows = [*places[target].numbers, *places[target].orderings]
+        rows = [*places[choice(target, "table", places)].numbers, *places[target].orderings]
         named = {name for row in rows for name in (row.experiment, row.better, row.worse)}
         named |= {f"{name}+corpus={places[target].substitute}" for name in named}
         chosen = table[table["experiment"].isin(named)][["experiment", "seed", "scale"]].drop_duplicates()

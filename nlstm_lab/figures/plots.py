@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -27,7 +26,7 @@ def subplots(
 ) -> tuple[Figure, NDArray[Any]]:
     """Make a figure in the project's style, for seaborn or matplotlib to draw on.
 
-    It is closed for pyplot, so that a notebook shows it once: where it is a cell's value.
+    Pyplot does not know it, so that a notebook shows it once: where it is a cell's value.
 
     Args:
         rows, columns: Of panels.
@@ -37,8 +36,7 @@ def subplots(
     Returns:
         The figure and its axes [rows, columns].
     """
-    figure = plt.figure(figsize=(width, height))
-    plt.close(figure)
+    figure = Figure(figsize=(width, height))
     return figure, figure.subplots(rows, columns, squeeze=False, **share)
 
 
@@ -93,8 +91,9 @@ def lines(
             wide = one.pivot(index=x, columns="seed", values=y)
             if wide.shape[1] > 1:
                 panel.plot(wide, **{**style, "linewidth": 0.5, "alpha": 0.35, "marker": ""})
-            mean = np.exp(np.log(wide).mean(axis=1)) if log else wide.mean(axis=1)
-            panel.plot(mean[wide.bfill().notna().all(axis=1)], linewidth=1.4, zorder=3, **style)
+            every = wide.dropna()  # where one is missing, the mean would be that of others
+            mean = np.exp(np.log(every).mean(axis=1)) if log else every.mean(axis=1)
+            panel.plot(mean, linewidth=1.4, zorder=3, **style)
         panel.grid(axis="both")
     _legend(figure, in_order(frame[hue]), labels)
     return attach(figure, _drawn(frame, row, col, hue, "seed", x, y)), axes

@@ -57,7 +57,6 @@ def save(network: Network, folder: Path | str) -> Path:
     folder = Path(folder).expanduser()
     if (folder / RESULT).exists():
         raise UsageError(f"{folder} holds the record of a run, which would be lost: save into another folder")
-    paths.writable(folder)
     weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
     content = {"name": network.name, "model": network.config.record(), "interface": network.interface.record()}
     content["weights_sha256"] = digest(weights)

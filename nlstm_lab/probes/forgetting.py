@@ -87,8 +87,8 @@ def retention(
     known = [str(name) for name in trace["memory"].values]
     leaking = [name for name, leaks in zip(known, trace["leaks"].values, strict=True) if leaks]
     if choice(memory, "memory", known) not in leaking:
-        other = " or ".join(map(repr, leaking))
-        raise UsageError(f"{memory!r} has no leak of its own, it is computed anew at every step: take {other}")
+        other = f"take {' or '.join(map(repr, leaking))}" if leaking else "as is every memory here"
+        raise UsageError(f"{memory!r} has no leak of its own, it is computed anew at every step: {other}")
     length = trace.sizes["time"]
     steps = whole(at, length, f"at {at}: the trace has the steps", from_end=True)
     chosen = whole(units, trace.sizes["unit"], "units must be chosen from")

@@ -151,7 +151,7 @@ def continuations(codes: Tensor, moments: Sequence[int], distance: int) -> tuple
 
 def predictions(model: Network, x: Tensor, state: Any) -> Tensor:
     """log p of what comes next, [T, B, V]."""
-    return torch.log_softmax(model.readout(model.recurrent(*model.recurrent_arguments(x), state)[0]).float(), -1)
+    return torch.log_softmax(model(x, state)[0].float(), -1)
 
 
 def masked(mask: Tensor, edit: Edit, values: Tensor) -> Tensor:
@@ -242,7 +242,7 @@ def loss_by_context(
     with reading(model):
         for context in contexts:
             x = codes[torch.arange(-context, 0, device=codes.device)[:, None] + where]
-            hidden = [model.recurrent(*model.recurrent_arguments(some))[0][-1:] for some in x.split(ROWS, 1)]
+            hidden = [model.read(some)[0][-1:] for some in x.split(ROWS, 1)]
             logits = model.readout(torch.cat(hidden, 1))[0].double()
             loss.append(F.cross_entropy(logits, codes[where]).item())
     return pd.DataFrame({"context": contexts, "loss": loss})

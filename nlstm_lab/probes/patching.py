@@ -129,7 +129,7 @@ def _of_pair(model: Network, pair: Any, metric: Metric | None, axes: Sequence[st
     masks = (memories[:, None, :, None] * units[None, :, None]).flatten(0, 1).bool().to(model.device)
     with reading.evaluating(model), fast.disabled():  # whose preparations do not pay for a single step
         with torch.no_grad():
-            begun = [recurrent(*model.recurrent_arguments(text[: len(text) - common, None]))[1] for text in texts]
+            begun = [model.read(text[: len(text) - common, None])[1] for text in texts]
             state = reading.batched(begun)
             logits = _patched_ends(model, state, end, masks, "time" in axes, watch)
             measured = _measured(metric, logits).double().cpu()

@@ -69,8 +69,7 @@ class Completer:
     def _read(self, text: str) -> tuple[Tensor, Any]:
         """h after the last character, [1, hidden_size], and the state, on from where the text without it ended."""
         state = self._after(text[:-1])[1] if len(text) > 1 else None
-        given = self.model.recurrent_arguments(wording.encode(self.model, text[-1])[:, None])
-        output, state = self.model.recurrent(*given, state)
+        output, state = self.model.read(wording.encode(self.model, text[-1])[:, None], state)
         return output[-1], state
 
 

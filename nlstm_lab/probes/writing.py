@@ -52,11 +52,11 @@ def continued(
     with reading(model):
         begun = min(len(codes) - 1, plan.first)  # what comes before the first edit is read at once
         if begun:
-            state = model.recurrent(*model.recurrent_arguments(codes[:begun]))[1]
+            state = model.read(codes[:begun])[1]
         for step in range(begun, len(codes) + length - 1):
             x = codes[step : step + 1] if step < len(codes) else torch.full_like(codes[:1], drawn[-1])
             if step < plan.first:
-                hidden, state = model.recurrent(*model.recurrent_arguments(x), state)
+                hidden, state = model.read(x, state)
             else:
                 hidden, state, _ = plan.read(step, x, state)
             if step < len(codes) - 1:

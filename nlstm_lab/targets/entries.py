@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from nlstm_lab import paths
-from nlstm_lab.errors import DamagedFile, UsageError
-from nlstm_lab.settings import HIGHER_IS_BETTER
+from nlstm_lab.errors import DamagedFile
+from nlstm_lab.settings import HIGHER_IS_BETTER, choice
 
 DOCUMENTS = ("nested_lstm", "hm_rnn", "madsen")
 CITED, NOT_RUN = "cited", "not run"  # cited: by a document from others
@@ -215,9 +215,7 @@ def load(name: str) -> Document:
     >>> [(one.split, one.printed) for one in table.numbers if one.subject == "NLSTM 2 × 600"]
     [('valid', 1.437), ('test', 1.399)]
     """
-    path = paths.targets() / f"{name}.toml"
-    if name not in DOCUMENTS:
-        raise UsageError(f"there are no targets of {name!r}; there are those of {', '.join(DOCUMENTS)}")
+    path = paths.targets() / f"{choice(name, 'document', DOCUMENTS)}.toml"
     try:
         read = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
         for key, place in read.get("places", {}).items():

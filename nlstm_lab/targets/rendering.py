@@ -10,9 +10,8 @@ from pathlib import Path
 import pandas as pd
 
 from nlstm_lab import parameters, paths
-from nlstm_lab.errors import UsageError
 from nlstm_lab.runs.records import commit
-from nlstm_lab.settings import METRIC_LABELS
+from nlstm_lab.settings import METRIC_LABELS, choice
 from nlstm_lab.targets.entries import DOCUMENTS, NOT_RUN, load
 from nlstm_lab.targets.verdicts import (
     SMALLER,
@@ -109,10 +108,7 @@ def compare(target: str, table: pd.DataFrame) -> Comparison:
     """
     name, _, place = str(target).partition(".")
     document = load(name)
-    if place not in document.places:
-        known = ", ".join(f"{name}.{known}" for known in document.places)
-        raise UsageError(f"there is no target {target!r}; there are {known}")
-    entries = document.places[place]
+    entries = document.places[choice(place, f"the table of {name}", document.places)]
     title = f"{document.title} ({document.authors} {document.year}), {entries.where}: {entries.caption}"
     return Comparison(target, title, f"{entries.note} {DECIDED}".strip(), frame(judge(entries, Runs(table))))
 

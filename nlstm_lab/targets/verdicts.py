@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from nlstm_lab.errors import UsageError, hint
-from nlstm_lab.settings import HIGHER_IS_BETTER, SCALES, ended
+from nlstm_lab.settings import HIGHER_IS_BETTER, SCALES, choice, ended
 from nlstm_lab.statistics import Interval, compare, holm, p_value, t_interval
 from nlstm_lab.targets.entries import DOCUMENTS, NOT_RUN, Claim, Place, Row, Tolerance, load
 
@@ -72,8 +72,7 @@ def judge_claims(claims: pd.DataFrame, only: Iterable[str] | None = None) -> lis
     for name, scale in claims[["claim", "scale"]].itertuples(index=False):
         if name not in known:
             raise UsageError(f"no document registers the claim {name!r}; {hint(str(name), known)}")
-        if scale not in SCALES:
-            raise UsageError(f"there is no scale {scale!r}; the scales are {', '.join(SCALES)}")
+        choice(scale, "scale", SCALES)
     return [_claim(*known[name], claims) for name in (known if only is None else only)]
 
 

@@ -75,7 +75,10 @@ def detectors(records: Sequence[dict[str, Any]], inputs: Tensor) -> dict[str, fl
             named[f"boundary_rate/layer {k}"] = float(z.mean())
             named[f"clamped_share/layer {k}"] = float(((z_tilde <= 0) | (z_tilde >= 1)).float().mean())
             if not inputs.is_floating_point():
-                named[f"explained_share/layer {k}"] = _explained((z > 0.5).flatten(), inputs.flatten())
+                fires, symbols = (z > 0.5).flatten().cpu().numpy(), inputs.flatten().cpu().numpy()
+                entropy = mutual_information(fires, fires)
+                explained = mutual_information(fires, symbols) / entropy if entropy else float("nan")
+                named[f"explained_share/layer {k}"] = explained
     return named
 
 
@@ -91,10 +94,3 @@ def ratio_loss(z: Tensor, z_tilde: Tensor, lengths: Sequence[float]) -> Tensor:
     fired, open_ = z.detach()[:, :count].mean((0, 2)), z_tilde[:, :count].mean((0, 2))
     N = torch.as_tensor(lengths, dtype=z.dtype, device=z.device)
     return (N / (N - 1) * ((N - 1) * fired * open_ + (1 - fired) * (1 - open_))).sum()
-
-
-def _explained(fires: Tensor, symbols: Tensor) -> float:
-    """The share of the entropy of `fires` [N] that `symbols` [N] take away; NaN where it is always or never 1."""
-    z = fires.cpu().numpy()
-    whole = mutual_information(z, z)
-    return mutual_information(z, symbols.cpu().numpy()) / whole if whole else float("nan")

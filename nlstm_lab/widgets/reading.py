@@ -16,6 +16,7 @@ from nlstm_lab.models import Network
 from nlstm_lab.probes.reading import encode, mapped_to, predicts_symbols
 from nlstm_lab.runs import Run
 from nlstm_lab.runs.tables import run_columns
+from nlstm_lab.settings import choice
 from nlstm_lab.widgets.base import LabWidget, Step, quietly
 from nlstm_lab.widgets.runs import RunBrowser, shortened
 
@@ -48,7 +49,8 @@ class Networks:
     def offer(self, given: Given) -> None:
         """Offer these, and no others."""
         if isinstance(given, RunBrowser):
-            given = [run for run in given.chosen() if run.has_weights and _reads(run.model())]
+            known = [(run, run.model()) for run in given.chosen() if run.has_weights]
+            given = [run for run, one in known if one.vocabulary is not None and predicts_symbols(one)]
         each: Any = given if isinstance(given, Iterable) and not isinstance(given, Run | Network | str) else [given]
         named = [*given.items()] if isinstance(given, Mapping) else [(getattr(one, "name", ""), one) for one in each]
         if wrong := [one for _, one in named if not isinstance(one, Run | Network)]:
@@ -86,10 +88,8 @@ class Networks:
 
     def __getitem__(self, name: str) -> Network:
         """The network of that name; UsageError: it was not given."""
-        if name not in self.given:
-            raise UsageError(f"there is no run {name!r} to choose here; there is {', '.join(self.given)}")
         if name not in self._read:
-            one = self.given[name]
+            one = self.given[choice(name, "run", self.given)]
             self._read[name] = one if isinstance(one, Network) else one.model()
         return self._read[name]
 
@@ -97,11 +97,9 @@ class Networks:
         """Change a text as `leniently` does; UsageError: it is empty, or the network predicts no characters."""
         network = self[run]
         if self.sequences:
-            if text not in self.sequences:
-                raise UsageError(f"there is no sequence {text!r}; there is {', '.join(self.sequences)}")
-            whole = len(encode(network, self.sequences[text], "sequence"))
+            whole = len(encode(network, self.sequences[choice(text, "sequence", self.sequences)], "sequence"))
             return text, f"shortened to {LONGEST:,} steps" if whole > LONGEST else ""
-        if network.vocabulary is None or not _reads(network):
+        if network.vocabulary is None or not predicts_symbols(network):
             raise UsageError(f"{run} does not predict the characters of a text: choose a network that does")
         return leniently(network.vocabulary, text)
 
@@ -124,11 +122,6 @@ def examples(run: Run) -> dict[str, Any]:
     inputs, _, mask, _ = next(iter(task.evaluate("test", task.evaluations[0])))
     lengths = [len(inputs)] * inputs.shape[1] if mask is None or mask.dim() == 1 else mask.sum(0).tolist()
     return {f"test sequence {k}": inputs[:length, k] for k, length in enumerate(lengths[:EXAMPLES])}
-
-
-def _reads(network: Network) -> bool:
-    """Whether it predicts the characters of a text."""
-    return network.vocabulary is not None and predicts_symbols(network)
 
 
 def leniently(vocabulary: Vocabulary, text: str, longest: int = LONGEST) -> tuple[str, str]:
