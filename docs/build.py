@@ -75,7 +75,7 @@ def sources() -> dict[str, str]:
         "widgets": widgets(),
         "sections": gallery(),
         "believe": written.believe("findings/{slug}.md"),
-        "results": written.results(),
+        "results": written.results()[0],
         "report": targets.report(written.numbers.verdicts()),
     }
     folder = catalogue.DOCS / "site"

@@ -39,7 +39,7 @@ def sure(*facts: bool) -> str:
 
 def d(value: float, digits: int = 2) -> str:
     """A number with so many digits after the point."""
-    return f"{value:,.{digits}f}"
+    return f"{round(value, digits) + 0.0:,.{digits}f}"  # + 0.0, or what rounds to zero could be -0.00
 
 
 def pct(share: float) -> str:
@@ -98,9 +98,11 @@ def claim(name: str) -> Interval:
 
 
 @cache
-def values(experiment: str, scale: str = "small", metric: str = "bpc", split: str = "valid") -> "pd.Series[float]":
-    """One number a seed, in the evaluation that the document's table has."""
-    evaluation = getattr(lab.experiments.get(experiment, scale).task, "evaluation", "blocks")
+def values(
+    experiment: str, scale: str = "small", metric: str = "bpc", split: str = "valid", evaluation: str = ""
+) -> "pd.Series[float]":
+    """One number a seed, in the evaluation that the document's table has, or that one."""
+    evaluation = evaluation or getattr(lab.experiments.get(experiment, scale).task, "evaluation", "blocks")
     wanted = {"experiment": experiment, "scale": scale, "metric": metric, "split": split, "evaluation": evaluation}
     return _where(table(), **wanted).set_index("seed")["value"]
 
@@ -593,9 +595,9 @@ def reaches_back(unit: str) -> Interval:
     return t_interval(lags["value"])
 
 
-def vanishes(unit: str, condition: str = "trained") -> float:
+def vanishes(unit: str, condition: str = "trained") -> Interval:
     """Powers of ten that the gradient by the input loses over thirty characters."""
-    return float(_vanished(unit, condition).mean())
+    return t_interval(_vanished(unit, condition))
 
 
 def vanishes_more(first: str, second: str, condition: str) -> bool:

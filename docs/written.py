@@ -82,9 +82,11 @@ def pages() -> dict[Path, str]:
     """Every generated page with its content."""
     root = paths.root()
     readme = (root / "README.md").read_text(encoding="utf-8")
-    blocks = {"findings": believe(), "results": results()}
+    replicating = (root / "REPLICATING.md").read_text(encoding="utf-8")
+    measured, commands = results()
     return {
-        root / "README.md": replaced(readme, blocks),
+        root / "README.md": replaced(readme, {"findings": believe(), "results": measured}),
+        root / "REPLICATING.md": replaced(replicating, {"commands": commands}),
         root / "FINDINGS.md": findings(),
         root / "VERDICTS.md": verdicts(),
         paths.notebooks() / "README.md": listing(),
@@ -119,23 +121,27 @@ def believe(place: str = "FINDINGS.md#{anchor}") -> str:
     return "".join(lines)
 
 
-def results() -> str:
-    """The README's table: each printed table, what we measured of its claim, and the command that reproduces it."""
-    columns = ["table", "its claim", "measured", "seeds", "verdict", "trained by `.venv/bin/nlstm-lab`"]
-    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+def results() -> tuple[str, str]:
+    """The README's table, of each printed table's claim and what we measured, and the commands that reproduce it."""
+    lines = ["| table | its claim | measured | seeds | verdict |", "|---" * 5 + "|"]
+    commands = ["| table | `.venv/bin/nlstm-lab` |", "|---|---|"]
     for table, claim, place, split, unit, pattern in RESULTS:
         rows = catalogue.said(place)
         rows = rows[rows["split"].eq(split)]
         rows = rows[rows["metric"].eq(rows["metric"].iloc[0])]
-        for _, alike in rows.groupby(-rows["seeds"]):  # the comparisons with most seeds come first
-            lines.append(f"| {table} | {claim} | {_judged(rows, catalogue.shown(alike), unit, pattern)} |")
-    return "\n".join(lines) + "\n"
+        alike = [some for _, some in rows.groupby(-rows["seeds"])]  # the comparisons with most seeds come first
+        lines += [f"| {table} | {claim} | {_judged(rows, catalogue.shown(some), unit)} |" for some in alike]
+        pattern, _, how = pattern.partition(" ")
+        scale, seeds = rows["scale"].iloc[0] or "paper", alike[0]["seeds"].max()
+        options = f"--scale {scale} --seeds 0-{seeds - 1} {how}" if seeds else f"--scale {scale}"
+        said = ", first reading" if "first reading" in claim else ""
+        commands.append(f"| {table}{said} | `sweep '{pattern}' {options.strip()}` |")
+    return "\n".join(lines) + "\n", "\n".join(commands) + "\n"
 
 
-def _judged(rows: pd.DataFrame, shown: "pd.Series[Any]", unit: str, pattern: str) -> str:
-    """The last columns of `results` for one of a claim's comparisons: measured, seeds, verdict, command."""
-    pattern, _, how = pattern.partition(" ")
-    measured, command, many = "", f"`sweep '{pattern}' --scale paper`", int(shown["seeds"])
+def _judged(rows: pd.DataFrame, shown: "pd.Series[Any]", unit: str) -> str:
+    """The last columns of the README's table for one of a claim's comparisons: measured, seeds, verdict."""
+    measured = ""
     if shown["scale"]:
         wide = shown["high"] - shown["low"]
         digits = 0 if wide > 10 else 2 if wide > 0.1 else 3
@@ -145,13 +151,10 @@ def _judged(rows: pd.DataFrame, shown: "pd.Series[Any]", unit: str, pattern: str
         who = f", {first}" if sides[0].nunique() > 1 else ""
         against = f"{who} against {second}" if len(rows) > 1 else ""
         measured = f"{measured} {unit}{against}, {SPLITS[shown['split']]}, {shown['scale']} scale"
-        seeds = f"0-{many - 1}" if many > 1 else "0"
-        options = f"--scale {shown['scale']} --seeds {seeds} {how}".strip()
-        command = f"`sweep '{pattern}' {options}`"
     verdict = shown["verdict"]
     if verdict in ("holds", "fails") and not numbers.remaining()[shown.name]:
         verdict = f"{verdict} {LOST}"
-    return f"{measured} | {many or ''} | {verdict} | {command}"
+    return f"{measured} | {int(shown['seeds']) or ''} | {verdict}"
 
 
 def findings() -> str:
