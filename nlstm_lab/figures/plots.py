@@ -220,7 +220,7 @@ def table(frame: pd.DataFrame | Mapping[str, Any] | list[dict[str, Any]], form: 
 
 
 def differences(compared: pd.DataFrame | Mapping[str, Compared], form: str = "+.3f") -> Styler:
-    """Show differences over seeds with 95 % intervals and verdicts, and say what decides.
+    """Show differences over seeds with 95 % intervals, and whether these exclude 0.
 
     Args:
         compared: `lab.probes.comparisons`, one row a difference; or comparisons by their names.
@@ -228,5 +228,7 @@ def differences(compared: pd.DataFrame | Mapping[str, Compared], form: str = "+.
     """
     if isinstance(compared, Mapping):
         compared = pd.DataFrame([{"comparison": name} | one.row() for name, one in compared.items()])
-    rule = "Difference: first minus second. It holds where its 95 % interval over seeds is above 0, fails where below."
-    return table(compared.drop(columns="df", errors="ignore"), form).set_caption(rule)
+    lies = {"holds": "above 0", "fails": "below 0", "inconclusive": "includes 0"}
+    shown = compared.drop(columns="df", errors="ignore").replace({"verdict": lies})
+    about = "Difference: first minus second, with its 95 % interval over seeds."
+    return table(shown.rename(columns={"verdict": "interval"}), form).set_caption(about)

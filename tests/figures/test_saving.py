@@ -260,12 +260,12 @@ def test_a_long_curve_of_ones_own_is_saved_as_it_is(folder):
         assert len(pd.read_csv(path.with_suffix(".csv"))) == len(frame)
 
 
-def test_a_strong_line_is_the_mean_over_seeds_and_a_bar_its_interval():
-    rows = pd.DataFrame({"model": "nlstm", "seed": [0, 0, 1, 1], "epoch": [1, 2] * 2, "bpc": [1.0, 2.0, 4.0, 8.0]})
+def test_a_strong_line_is_the_mean_where_every_seed_has_a_value_and_a_bar_its_interval():
+    rows = pd.DataFrame({"model": "nlstm", "seed": [0, 0, 0, 1, 1], "epoch": [1, 2, 3, 1, 3], "bpc": [1.0, 9, 2, 4, 8]})
     for log, mean in ((False, [2.5, 5.0]), (True, [2.0, 4.0])):
         _, axes = figures.lines(rows, "epoch", "bpc", log=log)
         assert axes[0, 0].lines[-1].get_ydata() == pytest.approx(mean)
-    values = rows.assign(seed=range(4), place="here")
+    values = rows.assign(seed=range(5), place="here")
     _, axes = figures.points(values, "bpc", "place")
     assert axes[0, 0].lines[0].get_xdata() == pytest.approx(t_interval(values["bpc"])[1:])
 

@@ -149,11 +149,11 @@ def test_numbers_are_rounded_and_what_is_missing_is_blank():
     assert cells(figures.table(frame[frame["bpc"] > 1.5]))[0] == list(frame), "an index without a name is none"
 
 
-def test_a_difference_has_its_interval_and_its_verdict():
+def test_a_difference_has_its_interval_and_says_whether_that_is_above_0():
     values = pd.DataFrame({"unit": list("aaabbb"), "seed": [0, 1, 2] * 2, "bpc": [2.0, 2.1, 2.2, 1.0, 1.1, 1.2]})
     compared = probes.comparisons(values, "bpc", {"worse": ({"unit": "a"}, {"unit": "b"})})
     low, high = (f"{end:+.1f}" for end in compared[["low", "high"]].iloc[0])
-    assert cells(figures.differences(compared, "+.1f"))[1] == ["worse", "holds", "+1.0", low, high, "3"]
+    assert cells(figures.differences(compared, "+.1f"))[1] == ["worse", "above", "0", "+1.0", low, high, "3"]
 
 
 def test_text_never_becomes_html():
