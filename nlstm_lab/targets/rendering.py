@@ -2,6 +2,8 @@
 
 import html
 import json
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -127,7 +129,7 @@ def claimed(claims: pd.DataFrame) -> Comparison:
 def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Write a frame of verdicts as text for readers, with the digits of the document and one more for ours."""
     rows = _worded(verdicts)
-    ours, low, high = ([*map(_number, rows[name], rows["digits"])] for name in ("ours", "low", "high"))
+    ours, low, high = ([*map(_number, rows[name], rows["decimals"])] for name in ("ours", "low", "high"))
     text = {
         "": rows["named"] + rows["note"].ne("").map({True: "†", False: ""}),
         **{name: rows[name] for name in ("parameters", "metric", "split")},
@@ -135,26 +137,38 @@ def shown(verdicts: pd.DataFrame) -> pd.DataFrame:
         "ours": ours,
         "95 % interval": [f"{one} to {other}" if one and other else "" for one, other in zip(low, high, strict=True)],
         "seeds": rows["seeds"].astype(str),
-        "each seed": rows["values"],
+        "each seed": [*map(_each, rows["values"], rows["decimals"])],
         **{name: rows[name] for name in ("scale", "verdict")},
     }
     return pd.DataFrame(text)
 
 
 def _worded(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Metrics and splits in words; `digits`: the printed number that sets them, a row's own or its table's; `named`."""
+    """Metrics and splits in words; `decimals` of ours, by the printed number of the row or its table; `named`."""
     alike = verdicts.groupby(["document", "place", "metric"])["as_printed"].transform("first")
     words = {"metric": METRIC_LABELS, "split": {"valid": "validation"}}
-    digits = verdicts["as_printed"].where(verdicts["as_printed"].ne(""), alike)
+    printed = verdicts["as_printed"].where(verdicts["as_printed"].ne(""), alike)
+    decimals = [*map(_decimals, printed, (verdicts["high"] - verdicts["low"]) / 2)]
     setting = (", " + verdicts["setting"]).mask(verdicts["setting"].isin(["", "as printed"]), "")
-    return verdicts.replace(words).assign(digits=digits, named=verdicts["subject"] + setting)
+    return verdicts.replace(words).assign(decimals=decimals, named=verdicts["subject"] + setting)
 
 
-def _number(value: float, as_printed: str) -> str:
-    """`value` with one digit more than the printed number, four significant ones where nothing is printed."""
+def _each(values: str, decimals: int) -> str:
+    """The values of "0: 1.48882, 1: 1.45173" so written."""
+    return re.sub(r"(?<=: )[^, ]+", lambda found: _number(float(found[0]), decimals), values)
+
+
+def _decimals(as_printed: str, half: float) -> int:
+    """One more than the printed number has; else those of two significant digits of half the interval; -1: none."""
+    if as_printed:
+        return len(as_printed.partition(".")[2]) + 1
+    return max(0, 1 - math.floor(math.log10(half))) if half > 0 else -1
+
+
+def _number(value: float, decimals: int) -> str:
     if pd.isna(value):
         return ""
-    return f"{value:.{len(as_printed.partition('.')[2]) + 1}f}" if as_printed else f"{value:.4g}"
+    return f"{value:.{decimals}f}" if decimals >= 0 else f"{value:.4g}"
 
 
 def booktabs(verdicts: pd.DataFrame) -> str:
@@ -235,8 +249,8 @@ def _lines(rows: pd.DataFrame) -> Iterator[str]:
     for _, alike in rows.groupby(STATEMENT, sort=False):
         several, least, ours = len(alike) > 1, alike.sort_values("ours", kind="stable").iloc[0].to_dict(), ""
         if least["scale"]:
-            ours, half = _number(least["ours"], least["digits"]), (least["high"] - least["low"]) / 2
-            ours += ("" if pd.isna(half) else f" ± {_number(half, least['digits'])}") + " (smallest)" * several
+            ours, half = _number(least["ours"], least["decimals"]), (least["high"] - least["low"]) / 2
+            ours += ("" if pd.isna(half) else f" ± {_number(half, least['decimals'])}") + " (smallest)" * several
         printed = least["as_printed"] if least["kind"] in NUMBERS and not several else ""
         tally = alike["verdict"].value_counts(sort=False)
         verdict = ", ".join(f"{count} {name}" if several else str(name) for name, count in tally.items())
