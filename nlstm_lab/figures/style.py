@@ -54,6 +54,7 @@ MEMORIES = {
     "layer 1": Look("layer 1", "#e69f00"),
     "layer 2": Look("layer 2", "#c04b00"),
     "layer 3": Look("layer 3", "#5b3200"),
+    "wider": Look("wider layer", "#9a9a9a"),
     "outer": Look("outer memory", "#62bdef"),
     "middle": Look("middle memory", "#2380b8"),
     "inner": Look("inner memory", "#003d6b"),
