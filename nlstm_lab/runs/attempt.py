@@ -78,6 +78,7 @@ class Attempt:
             self.folder.rename(replaced)
         self.record.rename(self.folder)
         paths.flush(self.folder.parent)  # or a power cut could take the new name, once the checkpoint is gone
+        (self.path / "config.json").unlink()  # first: an attempt without it is none, if the rest stays
         shutil.rmtree(self.path)
 
     def fail(self, failure: dict[str, Any], experiment: Experiment) -> None:
