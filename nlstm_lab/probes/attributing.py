@@ -97,13 +97,11 @@ def attribution(
         last, width = hidden_names(model.recurrent.num_layers)[-1], model.recurrent.output_size
         of_output = memory is None or (memory == last and width == model.recurrent.hidden_size)
         promised = method == "integrated_gradients" and of_output
-        for points in [points * 2**k for k in range(FINER + 1)]:
+        gap = about["logit"] - about["logit_baseline"] if promised else 0.0
+        for points in [points * 2**k for k in range(FINER + 1 if promised else 1)]:
             how = model, code, method, x, b, beside, rows, points
             values = _by_step(*how) if memory is None else _by_unit(*how, memory)
             total = float(values.sum() if memory is None else values[-1].sum())
-            if not promised:
-                break
-            gap = about["logit"] - about["logit_baseline"]
             missing = abs(total - gap) / max(abs(gap), 1e-12)
             if missing <= TOLERANCE:
                 break

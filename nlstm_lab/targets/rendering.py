@@ -257,6 +257,7 @@ def _lines(rows: pd.DataFrame) -> Iterator[str]:
         note = f" <sup>{notes.setdefault(least['note'], len(notes) + 1)}</sup>" if least["note"] else ""
         scale, seeds = ", ".join(filter(None, [least["scale"], least["setting"]])), least["seeds"] or ""
         before, about = about, (least["where"], least["says"] + note, least["metric"])
-        head = about if about[:2] != before[:2] else ("", "", about[2] if about != before else "")  # said once
+        same = about[:2] == before[:2]  # then they are said once
+        head = ("", "", "" if about == before else about[2]) if same else about
         yield _cells(*head, least["split"], printed, ours, seeds, scale, verdict)
     yield from ("", *(f"{number}. {one[0].upper() + one[1:].rstrip('.')}." for one, number in notes.items()), "")
