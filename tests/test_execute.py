@@ -82,17 +82,18 @@ def pretend(job):
 
 
 @pytest.mark.slow
-def test_parameters_arrive_typed_in_this_interpreter_with_this_package(write, tmp_path):
+def test_parameters_arrive_typed_in_this_interpreter_with_this_package_that_shows_a_figure(write, tmp_path):
     write(
         "10_a",
-        "import sys, os, nlstm_lab",
-        "print(sys.executable, nlstm_lab.__file__, os.environ['OMP_NUM_THREADS'], os.getcwd())",
-        "print(repr((seeds, scale, rate, quick, limit)))",
+        "import sys, os, nlstm_lab as lab",
+        "print(sys.executable, lab.__file__, os.environ['OMP_NUM_THREADS'], os.getcwd())",
+        "print(repr((seeds, scale, rate, quick, limit)))\nlab.figures.subplots()[0]",
     )
     (job,) = execute.plan(["10"], {"seeds": "[3,4]", "rate": "1e-3", "quick": "true", "limit": "7"})
     execute.execute(job)
-    cells = nbformat.read(job.output, as_version=4).cells
-    said = "".join(output.get("text", "") for cell in cells for output in cell.get("outputs", []))
+    outputs = [one for cell in nbformat.read(job.output, as_version=4).cells for one in cell.get("outputs", [])]
+    assert any("image/png" in output.get("data", ()) for output in outputs)
+    said = "".join(output.get("text", "") for output in outputs)
     assert f"{sys.executable} {paths.PACKAGE / '__init__.py'} 1 {paths.notebooks()}" in said
     assert "([3, 4], 'small', 0.001, True, 7)" in said
     assert left_behind() == ["10_a.ipynb"]
@@ -107,8 +108,7 @@ def test_text_is_converted(write, text, expected):
     write("10_a")
     name, value = text.split("=")
     (job,) = execute.plan(["10_a"], {name: value})
-    assert job.parameters[name] == expected
-    assert type(job.parameters[name]) is type(expected)
+    assert (job.parameters[name], type(job.parameters[name])) == (expected, type(expected))
 
 
 @pytest.mark.parametrize(

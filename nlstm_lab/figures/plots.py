@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -26,7 +27,7 @@ def subplots(
 ) -> tuple[Figure, NDArray[Any]]:
     """Make a figure in the project's style, for seaborn or matplotlib to draw on.
 
-    Pyplot does not know it, so that a notebook shows it once: where it is a cell's value.
+    It is closed for pyplot, so that a notebook shows it once: where it is a cell's value.
 
     Args:
         rows, columns: Of panels.
@@ -36,7 +37,8 @@ def subplots(
     Returns:
         The figure and its axes [rows, columns].
     """
-    figure = Figure(figsize=(width, height))
+    figure = plt.figure(figsize=(width, height))
+    plt.close(figure)
     return figure, figure.subplots(rows, columns, squeeze=False, **share)
 
 

@@ -146,8 +146,9 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
 
 
 def sheet(width: float, height: float) -> tuple[Figure, Axes]:
-    """A new figure, unknown to pyplot so that a notebook shows it once, and axes all over it: inches, y downward."""
-    figure = Figure(figsize=(width, height))
+    """A new figure, closed for pyplot so that a notebook shows it once, and axes all over it: inches, y downward."""
+    figure = plt.figure(figsize=(width, height))  # a notebook shows no figure before pyplot has made one
+    plt.close(figure)
     figure.set_layout_engine("none")
     ax = figure.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, width), ylim=(height, 0), aspect="equal")
