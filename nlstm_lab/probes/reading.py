@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 from numbers import Integral
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 from nlstm_lab.cells.base import memory_names
 from nlstm_lab.cells.recurrent import Recurrent
 from nlstm_lab.datasets.base import Vocabulary
-from nlstm_lab.errors import UsageError, hint
+from nlstm_lab.errors import UsageError
 from nlstm_lab.models.network import Network, check_network
 from nlstm_lab.settings import choice, counted
 
@@ -171,9 +172,10 @@ def code_of(model: Network, target: Any, size: int, name: str = "target") -> int
     if names is None or len(names) != size:
         raise UsageError(f"{name} must be a code from 0 to {size - 1}: what is predicted has no names, not {target!r}")
     if not isinstance(target, str) or target not in names:
-        listed = f"it is one of {' '.join(map(repr, names)) if size <= MANY else f'the {size} words it predicts'}"
-        what = hint(str(target), names, listed)
-        raise UsageError(f"{name} must be what is predicted, or its code, not {target!r}; {what}")
+        near = get_close_matches(str(target), names, 3)
+        listed = "one of " + " ".join(map(repr, names)) if size <= MANY else f"one of the {size} words it predicts"
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise UsageError(f"{name} must be {listed}, or its code, not {target!r}{hint}")
     return names.index(target)
 
 

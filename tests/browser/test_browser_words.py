@@ -64,7 +64,7 @@ def test_in_jupyterlab(notebook):
     page.widget().get_by_label("Asked for").select_option("one word")
     page.tab.keyboard.type("grammer")  # the field is in focus
     page.tab.keyboard.press("Enter")
-    assert "did you mean grammar" in page.error()
+    assert "did you mean 'grammar'" in page.error()
     page.widget().get_by_label("Which word").fill("grammar")
     page.tab.keyboard.press("Enter")
     page.idle()

@@ -54,7 +54,7 @@ def test_one_word_is_asked_for_everywhere_and_a_place_is_one_of_what_is_read(net
     widget = ConnectivityExplorer(networks, TEXT, target="given", word="cage")
     (matrix,) = widget.matrices.values()
     assert set(matrix["targets"][0]) == {"cage"}
-    with pytest.raises(UsageError, match="cage"):
+    with pytest.raises(UsageError, match="'cage'"):
         widget.word = "cag"
     assert widget.word == "cage"
     monkeypatch.setattr("nlstm_lab.widgets.words.LARGEST", 6)
