@@ -48,13 +48,14 @@ def test_an_effect_fades_with_the_distance_and_zero_at_once_is_what_the_step_say
         )
     expected = -ablated.gather(1, codes[61:91, None]).squeeze(1)
     np.testing.assert_allclose(measured.loss_ablated.sel(moment=60), expected, atol=1e-5)
-    divergence = F.kl_div(ablated, intact, log_target=True, reduction="none").sum(
-        -1
-    )  # D(intact | ablated), not the other
+    # D(intact | ablated), not the other
+    divergence = F.kl_div(ablated, intact, log_target=True, reduction="none").sum(-1)
     np.testing.assert_allclose(measured.kl.sel(moment=60), divergence, atol=1e-5)
 
 
-def test_with_the_state_from_another_text_a_network_goes_on_as_if_it_had_read_that_one(driven, text):
+def test_its_own_state_changes_nothing_and_with_anothers_a_network_goes_on_as_if_it_had_read_that_one(driven, text):
+    for memory in ("outer", "inner", "h"):
+        assert np.abs(intervene(driven(), text, memory, moments=MOMENTS, distance=5, other=text).kl).max() < 1e-6
     model, other = driven(GRU), text[::-1]
     measured = intervene(model, text, "h", moments=[60], distance=5, other=other)
     codes, before = model.vocabulary.encode(text), model.vocabulary.encode(other)[:60]
@@ -66,11 +67,10 @@ def test_with_the_state_from_another_text_a_network_goes_on_as_if_it_had_read_th
 
 def test_freezing_everything_lets_only_the_last_symbol_through(driven, text):
     model = driven()
-    everything = ["outer", "inner", "h"]
     codes = model.vocabulary.encode(text)
     with reading(model):
         state = states_at(model, codes, [60])
-        edits = {(f"{name} before", range(8)): probes.freeze() for name in everything}
+        edits = {(f"{name} before", range(8)): probes.freeze() for name in ("outer", "inner", "h")}
         frozen = probes.run(model, codes[60:68], edits, keep=[], state=state).logits.log_softmax(-1)
         for d in range(8):
             logits, _ = model(codes[60 + d : 61 + d, None], state)
