@@ -42,7 +42,6 @@ OUTCOMES = {  # column of the report: the verdicts that it counts, worded as the
 NUMBERS = ["number", "from memory"]
 LOST = "‡"  # a verdict that does not remain after Holm's correction
 STATEMENT = ["where", "says", "note", "metric", "split", "scale", "setting"]  # what one line of a page is about
-FROM_MEMORY = "Not printed in our copy, so in no total; the value is from memory."
 HOLD = (
     "hold where the whole 95 % interval over seeds lies above 0, or above the number that is named, fail where it lies "
     "below, and else are inconclusive."
@@ -223,7 +222,6 @@ def readme_block(verdicts: pd.DataFrame) -> str:
     ran_table = ran.groupby([rows["document"], rows["place"]]).transform("any")
     rows["says"] = rows["says"].mask(number, rows["named"].where(ran_table, "its numbers"))
     rows["setting"] = rows["setting"].mask(number, "")
-    rows["note"] = rows["note"].mask(rows["kind"].eq("from memory"), FROM_MEMORY)
     rows["says"] = rows["says"].mask(claim, rows["says"] + "<br>*Measured: " + rows["subject"] + ".*")
     rows = rows[claim | (rows["kind"].eq("ordering") & rows["anchor"]) | (number & (ran | rows["as_printed"].ne("")))]
     lines = [DECIDED, f"Of a sentence's comparisons the smallest is shown. {LOST}: not after Holm's correction.", ""]

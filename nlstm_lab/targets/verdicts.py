@@ -121,7 +121,7 @@ def tolerance(place: Place, metric: str, split: str, runs: Runs) -> Tolerance:
     digit = max((10.0 ** int(value.as_tuple().exponent) for value in printed), default=0.0)
     # of each row with enough seeds at the paper's scale, how they scatter
     seeds = (list(runs.get(row.experiment, place, metric, split, "paper").values()) for row in rows)
-    scatter = median([stdev(values) for values in seeds if len(values) >= ENOUGH] or [0.0])
+    scatter = median([stdev(some) for some in seeds if len(some) >= ENOUGH and np.isfinite(some).all()] or [0.0])
     least, smallest = max(scatter, digit / 2), min(apart, default=0.0)
     return Tolerance(max(smallest / 4, least), max(smallest / 2, 2 * least))
 
