@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.plots import memory_label
 from nlstm_lab.figures.saving import LIVE, attach
-from nlstm_lab.figures.style import DIVERGING, MONO, PAGE, glyph, look, shades, sheet, styled, write
+from nlstm_lab.figures.style import DIVERGING, MONO, PAGE, glyph, shades, sheet, styled, write
 from nlstm_lab.settings import check_trace, choice
 
 Values = Literal["printed", "tanh", "raw"]
@@ -129,8 +129,7 @@ def cell_activations(
 
 def _title(frame: pd.DataFrame, memory: str, room: float) -> str:
     """A memory's name and what is drawn of it, in one line where there is room for it."""
-    # two layers are a stack's lower and upper one; with more, they are counted
-    label = look(memory).label if (frame["memory"] == "layer 3").any() else memory_label(memory)
+    label = memory_label(memory, frame["memory"].unique())
     quantity = frame.loc[frame["memory"] == memory, "quantity"].iloc[0]
     letters = len(label) + 4 + len(re.sub(r"\\tilde|[${}_\\]", "", quantity))
     return f"{label},  {quantity}" if letters * LETTER < room else f"{label},\n{quantity}"

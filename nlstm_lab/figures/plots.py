@@ -1,6 +1,6 @@
 """What notebooks draw over seeds, lines and intervals as points (the rest is seaborn's), and the tables they show."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -14,9 +14,10 @@ from pandas.io.formats.style import Styler
 
 from nlstm_lab.errors import UsageError
 from nlstm_lab.figures.saving import attach
-from nlstm_lab.figures.style import COLUMN, ORDER, in_order, look, styled
+from nlstm_lab.figures.style import COLUMN, ORDER, OTHER, in_order, look, styled
 from nlstm_lab.statistics import Compared, t_interval
 
+GREYS = (OTHER, "#8c8c8c", "#bfbfbf")  # of what the project does not know
 # initializations of the output bias, in the order of panels; the papers do not say
 STARTS = {"zero": "baseline initialization", "log_frequencies": "log-frequencies"}
 
@@ -42,10 +43,11 @@ def subplots(
     return figure, figure.subplots(rows, columns, squeeze=False, **share)
 
 
-def memory_label(memory: str) -> str:
-    """What a legend calls a model or memory: the layers of a stack by their place."""
-    known = {"layer 1": "stack, lower layer", "layer 2": "stack, upper layer", "h": "hidden state h"}
+def memory_label(memory: str, among: Iterable[str] = ()) -> str:
+    """What a legend calls a model or memory: the two layers of a stack by their place, three or more by number."""
+    known = {"layer 1": "stack, lower layer", "layer 2": "stack, upper layer"}
     known |= {"layer 1 h": "stack, lower h", "layer 2 h": "stack, upper h"}
+    known = {"h": "hidden state h"} | ({} if "layer 3" in among else known)
     return known.get(memory, look(memory).label)
 
 
@@ -85,9 +87,10 @@ def lines(
     3
     """
     figure, axes, panels = _facets(frame, row, col, width, height, labels, {"sharex": True, **share})
+    hues = in_order(frame[hue])
     for panel, here in panels:
         for name in in_order(here[hue])[::-1]:
-            one, style = here[here[hue].astype(str) == name].dropna(subset=[y]), _style(name)
+            one, style = here[here[hue].astype(str) == name].dropna(subset=[y]), _style(name, hues)
             if one.duplicated([x, "seed"]).any():
                 raise UsageError(f"{name} has two values of {y} at one {x}: choose rows of one split and metric")
             wide = one.pivot(index=x, columns="seed", values=y)
@@ -97,7 +100,7 @@ def lines(
             mean = np.exp(np.log(every).mean(axis=1)) if log else every.mean(axis=1)
             panel.plot(mean, linewidth=1.4, zorder=3, **style)
         panel.grid(axis="both")
-    _legend(figure, in_order(frame[hue]), labels)
+    _legend(figure, hues, labels)
     return attach(figure, _drawn(frame, row, col, hue, "seed", x, y)), axes
 
 
@@ -138,10 +141,10 @@ def points(
         for (name, shade), values in of:
             level = names.index(name) + (0.6 * ((hues.index(shade) + 0.5) / len(hues) - 0.5) if hue else 0)
             how: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 2.6, "zorder": 4, "clip_on": False}
-            bar, colour = t_interval(values)[1:], look(shade).colour
+            bar, colour = t_interval(values)[1:], _colour(shade, hues)
             panel.plot(bar, [level] * 2, color=colour, linewidth=1.2, solid_capstyle="butt", zorder=3)
             panel.plot(values, [level] * len(values), color=colour, **how)
-        panel.set_yticks(range(len(names)), [_label(name, labels) for name in names])
+        panel.set_yticks(range(len(names)), [_label(name, labels, names) for name in names])
         panel.set_ylim(len(names) - 0.5, -0.5)
         panel.tick_params(axis="y", length=0)
         panel.grid(axis="x")
@@ -165,9 +168,9 @@ def _facets(
         for k, one in enumerate(rows) for j, other in enumerate(columns)
     ]  # fmt: skip
     for panel, name in zip(axes[0], columns if col else (), strict=False):
-        panel.set_title(_label(name, labels))
+        panel.set_title(_label(name, labels, columns))
     for panel, name in zip(axes[:, 0], rows if row else (), strict=False):
-        panel.set_ylabel(_label(name, labels))
+        panel.set_ylabel(_label(name, labels, rows))
     return figure, axes, panels
 
 
@@ -177,8 +180,8 @@ def _values(column: "pd.Series[str]") -> list[str]:
     return sorted(values, key=known.index) if set(values) <= set(known) else values
 
 
-def _label(name: str, labels: Mapping[str, str] | None) -> str:
-    return {**STARTS, **(labels or {})}.get(name, memory_label(name))
+def _label(name: str, labels: Mapping[str, str] | None = None, among: Iterable[str] = ()) -> str:
+    return {**STARTS, **(labels or {})}.get(name, memory_label(name, among))
 
 
 def _drawn(frame: pd.DataFrame, *columns: str | None) -> pd.DataFrame:
@@ -187,16 +190,22 @@ def _drawn(frame: pd.DataFrame, *columns: str | None) -> pd.DataFrame:
 
 
 def _legend(figure: Figure, names: list[str], labels: Mapping[str, str] | None) -> None:
-    handles = [Line2D([], [], label=_label(name, labels), **_style(name)) for name in names]
-    wide = 0.43 + 0.05 * sum(len(_label(name, labels)) for name in names) / len(names)  # inches, of a column
+    handles = [Line2D([], [], label=_label(name, labels, names), **_style(name, names)) for name in names]
+    wide = 0.43 + 0.05 * sum(len(_label(name, labels, names)) for name in names) / len(names)  # inches, of a column
     rows = -(-len(names) // max(1, int(figure.get_figwidth() / wide)))
     figure.legend(handles=handles, loc="outside lower center", ncols=-(-len(names) // rows))
 
 
-def _style(name: str) -> dict[str, Any]:
+def _style(name: str, among: list[str]) -> dict[str, Any]:
     """The line of a model or memory; a hidden state's is dashed."""
     hidden = name == "h" or name.endswith(" h")
-    return {"color": look(name).colour, "linestyle": (0, (3, 1.2)) if hidden else "-"}
+    return {"color": _colour(name, among), "linestyle": (0, (3, 1.2)) if hidden else "-"}
+
+
+def _colour(name: str, among: list[str]) -> str:
+    """That of a model or memory; of those that the project does not know the greys, in their order."""
+    unknown = [one for one in among if look(one).colour == OTHER]
+    return GREYS[unknown.index(name) % len(GREYS)] if name in unknown else look(name).colour
 
 
 def table(frame: pd.DataFrame | Mapping[str, Any] | list[dict[str, Any]], form: str = ".3f", **forms: str) -> Styler:
@@ -215,7 +224,7 @@ def table(frame: pd.DataFrame | Mapping[str, Any] | list[dict[str, Any]], form: 
     frame = pd.DataFrame(frame)
     frame = frame.reset_index(drop=frame.index.names == [None])
     for name in {"model", "start"} & set(frame):
-        frame[name] = frame[name].map(lambda each: _label(each, None) if isinstance(each, str) else each)
+        frame[name] = frame[name].map(lambda each: _label(each) if isinstance(each, str) else each)
     formats = dict.fromkeys(frame.select_dtypes("float"), form) | forms
     shown = frame.style.format({name: f"{{:{each}}}" for name, each in formats.items()}, na_rep="", escape="html")
     return shown.format_index(escape="html", axis=1).hide(axis="index")
