@@ -45,10 +45,9 @@ def subplots(
 
 def memory_label(memory: str, among: Iterable[str] = ()) -> str:
     """What a legend calls a model or memory: the two layers of a stack by their place, three or more by number."""
-    known = {"layer 1": "stack, lower layer", "layer 2": "stack, upper layer"}
-    known |= {"layer 1 h": "stack, lower h", "layer 2 h": "stack, upper h"}
-    known = {"h": "hidden state h"} | ({} if "layer 3" in among else known)
-    return known.get(memory, look(memory).label)
+    stack = {"layer 1": "stack, lower layer", "layer 2": "stack, upper layer"}
+    stack |= {"layer 1 h": "stack, lower h", "layer 2 h": "stack, upper h"}
+    return ({"h": "hidden state h"} | ({} if "layer 3" in among else stack)).get(memory, look(memory).label)
 
 
 @styled
@@ -141,7 +140,7 @@ def points(
         for (name, shade), values in of:
             level = names.index(name) + (0.6 * ((hues.index(shade) + 0.5) / len(hues) - 0.5) if hue else 0)
             how: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 2.6, "zorder": 4, "clip_on": False}
-            bar, colour = t_interval(values)[1:], _colour(shade, hues)
+            bar, colour = t_interval(values)[1:], _style(shade, hues)["color"]
             panel.plot(bar, [level] * 2, color=colour, linewidth=1.2, solid_capstyle="butt", zorder=3)
             panel.plot(values, [level] * len(values), color=colour, **how)
         panel.set_yticks(range(len(names)), [_label(name, labels, names) for name in names])
@@ -197,15 +196,10 @@ def _legend(figure: Figure, names: list[str], labels: Mapping[str, str] | None) 
 
 
 def _style(name: str, among: list[str]) -> dict[str, Any]:
-    """The line of a model or memory; a hidden state's is dashed."""
-    hidden = name == "h" or name.endswith(" h")
-    return {"color": _colour(name, among), "linestyle": (0, (3, 1.2)) if hidden else "-"}
-
-
-def _colour(name: str, among: list[str]) -> str:
-    """That of a model or memory; of those that the project does not know the greys, in their order."""
-    unknown = [one for one in among if look(one).colour == OTHER]
-    return GREYS[unknown.index(name) % len(GREYS)] if name in unknown else look(name).colour
+    """The line of a model or memory: a hidden state's is dashed; what the project does not know is grey."""
+    hidden, unknown = name == "h" or name.endswith(" h"), [one for one in among if look(one).colour == OTHER]
+    colour = GREYS[unknown.index(name) % len(GREYS)] if name in unknown else look(name).colour
+    return {"color": colour, "linestyle": (0, (3, 1.2)) if hidden else "-"}
 
 
 def table(frame: pd.DataFrame | Mapping[str, Any] | list[dict[str, Any]], form: str = ".3f", **forms: str) -> Styler:

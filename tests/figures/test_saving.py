@@ -265,9 +265,10 @@ def test_a_strong_line_is_the_mean_where_every_seed_has_a_value_and_a_bar_its_in
     for log, mean in ((False, [2.5, 5.0]), (True, [2.0, 4.0])):
         _, axes = figures.lines(rows, "epoch", "bpc", log=log)
         assert axes[0, 0].lines[-1].get_ydata() == pytest.approx(mean)
-    values = rows.assign(seed=range(5), place="here")
-    _, axes = figures.points(values, "bpc", "place")
-    assert axes[0, 0].lines[0].get_xdata() == pytest.approx(t_interval(values["bpc"])[1:])
+    _, axes = figures.lines(rows.assign(model=["mine", "mine", "yours", "yours", "nlstm"], seed=0), "epoch", "bpc")
+    assert len({line.get_color() for line in axes[0, 0].lines}) == 3  # units that the project does not know
+    _, axes = figures.points(rows.assign(seed=range(5), place="here"), "bpc", "place")
+    assert axes[0, 0].lines[0].get_xdata() == pytest.approx(t_interval(rows["bpc"])[1:])
 
 
 def test_points_of_one_seed_that_nothing_tells_apart_are_refused(folder):
