@@ -26,7 +26,7 @@ State = tuple[Tensor, ...]
 Device = torch.device | str | int | None
 # Called with the name and value of every gate and state of a step, h always; what a nested memory has is called
 # "memory.c" and so on. A memory's state is called c. What a hook returns is what the step goes on with; None: the value
-# itself. Training judges its cells where i, f and g are shown too; a probe that is about a gate needs that one.
+# itself. Training counts dead cells where i, f and g are shown, too; a probe about a gate needs that gate shown.
 Hook = Callable[[str, Tensor], Tensor | None]
 Initialization = Literal["nested_lstm", "glorot", "madsen", "torch"]
 RECORDED = {"nested_lstm": "paper", "madsen": "tensorflow"}  # what records call them, whose digests stay as they are

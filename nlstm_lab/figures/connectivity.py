@@ -203,13 +203,14 @@ def patch_map(found: xr.Dataset, width: float = COLUMN) -> Figure:
     how: dict[str, Any] = {"cmap": style.DIVERGING, "vmin": -bound, "vmax": bound, "interpolation": "nearest"}
     for (panel,), (kind, label) in zip(axes, KINDS.items(), strict=True):
         image = panel.imshow(found[kind].sel(memory=names), aspect="auto", **how)
-        panel.set_yticks(range(len(names)), map(memory_label, names))
+        panel.set_yticks(range(len(names)), [memory_label(name, names) for name in names])
         panel.set_title(label)
         panel.tick_params(length=0)
         panel.grid(False)
-    symbols = [style.glyph(str(each)) or "␣" for each in found["symbol"].values]
-    panel.set_xticks(range(found.sizes["time"]), symbols, family=style.MONO)
-    panel.set_xlabel("the character that is read next")
+    if "symbol" in found.coords:
+        symbols = [style.glyph(str(each)) or "␣" for each in found["symbol"].values]
+        panel.set_xticks(range(found.sizes["time"]), symbols, family=style.MONO)
+    panel.set_xlabel(f"the {'character' if 'symbol' in found.coords else 'step'} that is read next")
     figure.colorbar(image, ax=axes.ravel().tolist(), location="bottom", shrink=0.6, label="restored share")
-    frame = found.to_dataframe()[[*KINDS, "symbol"]].reset_index()
+    frame = found.to_dataframe()[[*KINDS, *({"symbol"} & set(found.coords))]].reset_index()
     return attach(figure, frame, dict.fromkeys(KINDS, LIVE))

@@ -45,9 +45,11 @@ def subplots(
 
 def memory_label(memory: str, among: Iterable[str] = ()) -> str:
     """What a legend calls a model or memory: the two layers of a stack by their place, three or more by number."""
-    stack = {"layer 1": "stack, lower layer", "layer 2": "stack, upper layer"}
-    stack |= {"layer 1 h": "stack, lower h", "layer 2 h": "stack, upper h"}
-    return ({"h": "hidden state h"} | ({} if "layer 3" in among else stack)).get(memory, look(memory).label)
+    known = {"layer 1": "stack, lower layer", "layer 2": "stack, upper layer", "h": "hidden state h"}
+    known |= {"layer 1 h": "stack, lower h", "layer 2 h": "stack, upper h"}
+    if any(name.startswith("layer 3") for name in among):
+        known = {}
+    return known.get(memory, look(memory).label)
 
 
 @styled
@@ -133,9 +135,7 @@ def points(
     for panel, here in panels:
         here = here.dropna(subset=[x])  # a line without points, beyond its axes, would have no place in the layout
         if here.duplicated([y, *filter(None, [hue]), "seed"]).any():
-            raise UsageError(
-                f"a seed has more than one {x!r} at one place: say by hue, row or col what tells them apart"
-            )
+            raise UsageError(f"a seed has more than one {x!r} at a place: say by hue, row or col what tells them apart")
         of: Any = here.groupby([here[y].astype(str), here[hue or y].astype(str)], sort=False)[x]
         for (name, shade), values in of:
             level = names.index(name) + (0.6 * ((hues.index(shade) + 0.5) / len(hues) - 0.5) if hue else 0)

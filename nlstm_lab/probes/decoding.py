@@ -134,10 +134,10 @@ def _reason(x: Array, y: Array, split: int, number: bool) -> str:
         return "not finite"
     if x.shape[1] == 1:
         return "the memory does not move"
-    if number:
-        return "" if y[:split].std() > 0 and y[split:].std() > 0 else "the text does not vary in this"
-    shifted = np.roll(y, len(y) // 2)
+    shifted = np.roll(y, len(y) // 2)  # as the control's are
     halves = (y[:split], y[split:], shifted[:split], shifted[split:])
+    if number:
+        return "" if all(half.std() > 0 for half in halves) else "the text does not vary in this"
     rarest = min(np.bincount(cumulative, minlength=y.max() + 1).min() for cumulative in halves)
     if y.max() == 0:
         return "the text does not vary in this"

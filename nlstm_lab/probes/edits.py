@@ -189,6 +189,7 @@ def run(
         UsageError: There is no such name, time or unit, or an edit returns another shape or type, or NaN.
     """
     codes, lengths = encode_all(model, text)
+    state = tuple(state) if isinstance(state, list) else state
     plan, hidden = Plan(model, codes[:1], len(codes), edits or {}, len({*(lengths or ())}) < 2), []
     kept: list[dict[str, Tensor]] = []
     with evaluating(model, gradients), torch.set_grad_enabled(gradients):

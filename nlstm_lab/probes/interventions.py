@@ -52,6 +52,9 @@ def intervene(
     """Ablate a memory at each of the moments (each in a reading of its own), and read on for `distance` symbols.
 
     Args:
+        memory: A memory ("inner") or hidden state ("layer 2 h"), as a trace names them.
+        moments: How many symbols are read before each ablation, from 1 on.
+        distance: How many predictions are compared: the first, at 0, is made by the next symbol that is read.
         other: For a resample ablation, which puts in the state after as many symbols of this text; None for zeros.
 
     Returns:
@@ -85,22 +88,14 @@ def unit_ablations(
     distance: int = 20,
     other: Text | None = None,
 ) -> pd.DataFrame:
-    """Ablate each unit of a memory alone, at each moment, as `intervene` does.
-
-    A cause is measured, not a correlation: a unit whose past nothing reads has 0.
+    """Ablate each unit of a memory alone, at each moment: a unit whose past nothing reads has no effect.
 
     Args:
-        other: For a resample ablation, as `intervene` takes it.
+        memory, moments, distance, other: As of `intervene`.
 
     Returns:
         One row a unit: memory, unit, `kl` and `loss_increase`, means over moments and the `distance` predictions that
         follow.
-
-    >>> import nlstm_lab as lab
-    >>> model = lab.runs.load("ptb_char_nlstm_logfreq", scale="small").model()
-    >>> text = "the company said that it would not sell the old bank " * 20
-    >>> effect = lab.probes.unit_ablations(model, text, "inner", moments=[300, 500], distance=5)
-    >>> unit = effect.sort_values("kl").unit.iloc[-1]  # the one that the predictions depend on most
     """
     pieces = _effects(model, text, memory, moments, distance, other, each=True)
     kl = np.mean([kl.mean(0) for _, _, kl in pieces], 0)

@@ -66,7 +66,7 @@ def connectivity(
         given: That word.
         mode: "l2", the norm that the article writes (its code returns the sum of squares); or "gradient_x_input", which
             has signs.
-        at: The positions whose connectivity is computed (NaN elsewhere); None for all, and none at all costs a reading.
+        at: The positions whose connectivity is computed (NaN elsewhere); None for all, [] for none.
         watch: Called with the share that is computed, instead of a progress bar; may raise to end it.
 
     Returns:

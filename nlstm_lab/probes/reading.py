@@ -25,7 +25,7 @@ from nlstm_lab.settings import choice, counted
 
 CHUNK = 1000  # steps that are read at once
 BURN_IN = 1000  # steps at the start that no statistics look at: a network comes from its zero state
-WATCHED = 25  # likewise, where somebody watches and may end it
+WATCHED = 25  # steps that are read at once where a caller watches, and may end the reading
 MANY = 100  # names, of more of which a message lists none
 LONGEST = 200  # characters of the article's sequences, the longest that its networks were trained on
 Text = str | Tensor | NDArray[Any]  # characters, or their codes [T], or vectors [T, features]

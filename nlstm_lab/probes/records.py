@@ -82,7 +82,7 @@ def recorded(
 
     Args:
         name: Of the records.
-        by: Parameters that are part of the key at their defaults, too; the others are where they differ from them.
+        by: Parameters that are always part of the key; any other is where it differs from its default.
         constants: What else it is measured with, as the key names it.
     """
 

@@ -18,7 +18,7 @@ from nlstm_lab.cells.fast import Precision
 from nlstm_lab.datasets.base import Batch, Evaluation, Mixture, Split, Task
 from nlstm_lab.errors import Interrupted, LabError, TrainingFailed, UsageError
 from nlstm_lab.models import Network, metrics
-from nlstm_lab.settings import check_seed
+from nlstm_lab.settings import check_seed, counted
 from nlstm_lab.training.liveness import shares
 from nlstm_lab.training.state import FORMAT, NOTHING, Progress, kept, listening, load, machine, save
 from nlstm_lab.training.updating import TrainingConfig, Updater, device_faults, find_device, make_capturable
@@ -295,13 +295,14 @@ def fit(
         TrainingFailed: A loss or gradient is not finite; the last good checkpoint stays.
         Interrupted: A signal asked to stop.
         UsageError: The checkpoint is of another training; `select_by` is "error" where nothing is right or wrong;
-            there is a slope, and no boundary detector.
+            there is a slope, and no boundary detector; `patience` is no whole number from 1 on.
         LabError: The checkpoint is damaged, or cannot be written.
     """
     if config.select_by == "error" and isinstance(task.output, Mixture):
         raise UsageError("select_by=error needs predictions that are right or wrong, not a density: leave it at loss")
     if config.slope is not None and not hasattr(network.recurrent, "slope"):
         raise UsageError(f"a {type(network.recurrent).__name__} has no boundary detectors: leave slope out")
+    patience = None if patience is None else counted(patience, "patience")
     network.to(find_device(device))
     seed = check_seed(seed)
     setup = {"precision": precision, "seed": seed, "data": task.fingerprint, **asdict(config)}

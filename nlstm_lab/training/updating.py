@@ -87,7 +87,7 @@ class TrainingConfig:
         if self.output_bias_rate != 1 or self.output_bias_first:
             bias = _output_bias(network)
             groups = [{"params": [one for one in network.parameters() if one is not bias]}, {"params": [bias]}]
-        if self.optimizer == "adam":  # in one pass over the parameters, a tenth of the poems' whole step saved
+        if self.optimizer == "adam":  # fused: one pass over all parameters saves a tenth of an update on the poems
             return torch.optim.Adam(groups, lr=self.learning_rate, fused=True)
         if self.optimizer == "rmsprop":
             return torch.optim.RMSprop(groups, lr=self.learning_rate, alpha=self.decay)
