@@ -69,6 +69,7 @@ def sources() -> dict[str, str]:
     names: dict[str, Any] = {
         "documents": readme.split("notebooks:\n\n")[1].split("\n\nEvery figure")[0],
         "legend": readme.split("<!-- findings:end -->\n\n")[1].split("\n\n<!-- results:begin -->")[0],
+        "limits": readme.split("## Limits\n\n")[1].split("\n\n## Citing")[0],
         "findings": catalogue.findings(),
         "order": catalogue.reading_order(),
         "listing": written.listed("notebooks/", "figures/"),
@@ -101,6 +102,7 @@ def relinked(text: str, up: str = "") -> str:
         text = text.replace(f"]({path}", f"]({up}{name}.md")
     text = re.sub(r"\]\(FINDINGS\.md[^)]*\)", f"]({up}findings.md)", text)
     text = text.replace("](notebooks/README.md)", f"]({up}notebooks.md)").replace("](notebooks/", f"]({up}notebooks/")
+    text = text.replace("](README.md#what-to-believe)", f"]({up}index.md#what-to-believe)")
     return text.replace("](figures/", f"]({up}figures/")
 
 
@@ -140,6 +142,7 @@ def notebook(name: str) -> str:
     for cell in shown.cells:
         if cell.cell_type == "markdown":  # places that only the widget in JupyterLab knows
             cell.source = re.sub(r"\[([^\]]+)\]\(#(?:connectivity|unit)-[^)]*\)", r"\1", cell.source)
+            cell.source = cell.source.replace("](README.md)", "](../notebooks.md)")
         for output in cell.get("outputs", []):
             data, about = output.get("data", {}), output.get("metadata", {}).get("nlstm_lab", {})
             data.pop(WIDGET, None)
