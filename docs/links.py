@@ -1,5 +1,8 @@
-"""Every internal link, picture, script and frame of the built site: whether it leads to something that is there."""
+"""Every internal link, picture, script and frame of the site: whether it leads to something that is there."""
 
+import json
+import posixpath
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -43,3 +46,20 @@ def broken(site: Path) -> list[str]:
             elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].names:
                 wrong.append(f"{path.relative_to(site.resolve())} links to {link}, where nothing has this name")
     return wrong
+
+
+def loose(pages: dict[str, str]) -> list[str]:
+    """The links of the site's sources, Markdown and notebooks by their paths, that no page or heading answers."""
+    found = []
+    for page, text in pages.items():
+        if page.endswith(".ipynb"):
+            cells = [cell["source"] for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown"]
+            text = "\n\n".join("".join(lines) for lines in cells)
+        headings = {heading.lower().replace(" ", "-") for heading in re.findall("^#+ (.+)$", text, re.MULTILINE)}
+        for path, heading in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", text):
+            if path.endswith((".md", ".ipynb")):
+                lost = posixpath.normpath(posixpath.join(posixpath.dirname(page), path)) not in pages
+            else:
+                lost = not path and heading not in headings
+            found += [f"{page}: {path}#{heading}"] * lost
+    return found

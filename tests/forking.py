@@ -97,7 +97,6 @@ with socket.socket(socket.AF_UNIX) as asking:
     raise SystemExit(int(asking.recv(16) or 1))
 """
 
-
 ADDRESS = "NLSTM_LAB_TESTS_KERNELS"  # the environment variable that tells forked processes of `forked_kernels`
 
 

@@ -4,6 +4,7 @@ import json
 import re
 from operator import attrgetter
 
+import build
 import links
 import pytest
 from catalogue import notebooks_by_figure
@@ -19,7 +20,6 @@ NOT_COMPARED = {
     "madsen.autocomplete_published": "what the article became after the draft that is in hand, with two passes, "
     "which have no small scale; notebook 00 lists its rows, and notebook 30 draws its published curves"
 }
-
 
 # What a document shows, the notebook that shows it here, and what that saves: the start of a figure, or a target
 ENTRIES = (
@@ -136,3 +136,7 @@ def test_dead_and_foreign_links_are_reported(site, added):
     page.write_text(page.read_text() + added)
     (wrong,) = links.broken(site)
     assert added.split('"')[1] in wrong
+
+
+def test_every_link_between_the_sites_pages_leads_to_one():
+    assert links.loose(build.sources()) == []

@@ -55,7 +55,6 @@ RESULTS = {
     "another scale's": lambda result: {**result, "scale": "small"},
 }
 
-
 CONFIGS = {"a config that is a list": lambda config: []}
 
 

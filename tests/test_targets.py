@@ -407,7 +407,6 @@ def test_a_substitute_may_decide_an_ordering_but_is_never_set_beside_a_printed_n
 
 # Claims
 
-
 SLOWER, DIES, UPDATES = "nested_lstm.inner_slower_than_outer", "nested_lstm.inner_memory_dies", "hm_rnn.updates_layer2"
 
 

@@ -9,7 +9,6 @@ from nlstm_lab.widgets import BoundaryExplorer
 
 pytestmark = pytest.mark.browser
 
-
 NETWORKS = "{'printed': boundary_network(), 'another': boundary_network(threshold=0.3)}"
 
 
