@@ -24,6 +24,16 @@ for (const part of document.querySelectorAll(".nl-sortable")) {
   box.innerHTML = `<label>Find <input type="search"></label>
     <label>Verdict <select><option value="">all</option></select></label>`;
   part.prepend(box);
+  for (const row of rows()) { // a row that goes on with the one above says so once the two may be parted
+    const above = row.previousElementSibling;
+    for (const k of above && !row.cells[0].textContent.trim() ? [0, 1, 2] : []) {
+      if (row.cells[k].textContent.trim()) continue;
+      const again = document.createElement("span");
+      again.className = "nl-again";
+      again.append(...[...above.cells[k].childNodes].map((node) => node.cloneNode(true)));
+      row.cells[k].append(again);
+    }
+  }
   const [find, choose] = [box.querySelector("input"), box.querySelector("select")];
   const verdict = (row) => row.lastElementChild.textContent.trim();
   const words = new Set(rows().flatMap((row) => verdict(row).replace(/\(.*?\)|\d+/g, "").split(",")));
@@ -32,6 +42,7 @@ for (const part of document.querySelectorAll(".nl-sortable")) {
   const filter = () => rows().forEach((row) => {
     const found = row.textContent.toLowerCase().includes(find.value.toLowerCase());
     row.hidden = !found || !verdict(row).includes(choose.value);
+    part.classList.add("nl-parted");
   });
   find.addEventListener("input", filter);
   choose.addEventListener("change", filter);
@@ -43,6 +54,7 @@ for (const part of document.querySelectorAll(".nl-sortable")) {
       let down = false;
       button.addEventListener("click", () => {
         down = !down;
+        part.classList.add("nl-parted");
         head.ariaSort = down ? "ascending" : "descending";
         const text = (row) => row.cells[column].textContent.trim();
         const body = table.tBodies[0];

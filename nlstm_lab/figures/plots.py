@@ -47,8 +47,7 @@ def memory_label(memory: str, among: Iterable[str] = ()) -> str:
     """What a legend calls a model or memory: the two layers of a stack by their place, three or more by number."""
     known = {"layer 1": "stack, lower layer", "layer 2": "stack, upper layer", "h": "hidden state h"}
     known |= {"layer 1 h": "stack, lower h", "layer 2 h": "stack, upper h"}
-    if any(name.startswith("layer 3") for name in among):
-        known = {}
+    known = {} if any(name.startswith("layer 3") for name in among) else known
     return known.get(memory, look(memory).label)
 
 

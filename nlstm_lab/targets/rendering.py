@@ -121,7 +121,7 @@ def claimed(claims: pd.DataFrame) -> Comparison:
         claims: Rows of `lab.probes.measured_claims()`.
     """
     rows = frame(judge_claims(claims, claims["claim"]))
-    rows["subject"] = rows["says"] + " Measured: " + rows["subject"] + ". " + rows["note"]
+    rows["subject"] = rows["says"].str.rstrip(".") + ". Measured: " + rows["subject"] + ". " + rows["note"]
     return Comparison("claims", "Claims, and what was measured of them", f"They {HOLD}", rows.assign(note=""))
 
 

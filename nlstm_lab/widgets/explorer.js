@@ -70,6 +70,7 @@ function render(lab) {
   }
 
   const spans = () => { panels.forEach(({ view }) => view.mark(...lab.get("span"))); };
+  const go = framed((each) => { lab.set({ unit: each }); all(); lab.say(spoken()); });
   const pick = framed((each) => { lab.set({ unit: each }); if (lab.get("rule") === "alike") rank(false); all(); lab.say(spoken()); });
   const look = framed((step) => { hovered = step; moment(); });
   function settle(step) { hovered = null; lab.set({ step }); moment(); lab.say(spoken()); }
@@ -88,7 +89,7 @@ function render(lab) {
   function along(by) {
     const list = ranks ? ranks.map(([each]) => each) : null;
     if (!list) return pick(Math.max(0, Math.min(trace.units - 1, lab.get("unit") + by)));
-    if (list.length) pick(list[Math.max(0, Math.min(list.length - 1, list.indexOf(lab.get("unit")) + by))]);
+    if (list.length) go(list[Math.max(0, Math.min(list.length - 1, list.indexOf(lab.get("unit")) + by))]);
   }
 
   function limit() {

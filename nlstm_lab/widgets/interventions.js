@@ -6,9 +6,9 @@ function render(lab) {
   let effect = null, hovered = null;
   const ask = (values, delay = 0) => lab.set(values, true, delay);
   const name = (memory) => (/(^| )h$/.test(memory) ? `hidden state ${memory}` : lookOf(memory).label);
-  const words = (memory) => (memory === "cell" ? "cells" : name(memory));
+  const words = (memory) => (memory === "cell" ? "the cells" : /^layer/.test(memory) && !/ h$/.test(memory) ? name(memory) : `the ${name(memory)}`);
 
-  lab.hint(`${lab.alone ? "" : "Click a character, or move the slider: the memory is ablated just before it is read. "}Point at a character after that to see both predictions.`);
+  lab.hint(`${lab.alone ? "" : "Click a character, or move the slider: the memory is ablated just before it is read. "}Point at a character after the ablation to see both predictions.`);
   const run = runChoice(lab);
   const memory = lab.needsPython(selection("Memory", [], null, (each) => ask({ memory: each })));
   const kind = lab.needsPython(choices("is", KINDS, lab.get("kind"), (each) => { ask({ kind: each }); arrange(); }));
@@ -72,7 +72,7 @@ function render(lab) {
     if (!costs.length) return;
     const order = [...costs.keys()].sort((a, b) => costs[b] - costs[a]), shades = scale("strength", costs[order[0]] || 1);
     const best = order.slice(0, 8).map((each) => lab.needsPython(button(`${each}: ${number(costs[each], 2)}`, () => ask({ unit: each }), { "aria-label": `ablate unit ${each} alone` })));
-    ranked.replaceChildren(make("h3", {}, `Units of the ${words(lab.get("memory"))} by what ablating each alone costs, nats a prediction`), make("div", { class: "nl-buttons" }, ...best), units);
+    ranked.replaceChildren(make("h3", {}, `Units of ${words(lab.get("memory"))} by what ablating each alone costs, nats a prediction`), make("div", { class: "nl-buttons" }, ...best), units);
     units.show(costs.length, Math.max(0, lab.get("unit")), (each) => shades.shade(costs[each]), () => false, `all ${costs.length} units, the darker the costlier`);
   }
 
@@ -101,9 +101,9 @@ function render(lab) {
     const sum = changes.reduce((total, value) => total - value, 0), kl = effect.kl.reduce((total, value) => total + value, 0);
     const worst = steps.reduce((best, step) => (change(step) < (change(best) || 0) ? step : best), effect.moment);
     const where = change(worst) < -0.05 ? ` It costs most, ${number(-change(worst), 2)} bits, where “${visible(effect.symbols[worst + 1])}” comes after “${effect.symbols.slice(Math.max(0, worst - 9), worst + 1).join("")}”.` : "";
-    const which = lab.get("unit") < 0 ? `the ${words(lab.get("memory"))}` : `unit ${lab.get("unit")} of the ${words(lab.get("memory"))}`;
+    const which = lab.get("unit") < 0 ? words(lab.get("memory")) : `unit ${lab.get("unit")} of ${words(lab.get("memory"))}`;
     const done = { zero: "set to zero", freeze: "frozen", resample: "resampled" }[lab.get("kind")];
-    sentence.textContent = !changes.length ? "Nothing follows the ablation in this text." : `With ${which} ${done} after ${effect.moment} characters, the ${changes.length} characters that follow cost ${Math.abs(sum) < 0.05 ? "as many bits as before" : `${fixed(Math.abs(sum), 1)} bits ${sum < 0 ? "less" : "more"}`}; the prediction departs by ${fixed(kl, 2)} nats in all.${where}`;
+    sentence.textContent = !changes.length ? "Nothing follows the ablation in this text." : `With ${which} ${done} after ${effect.moment} character${effect.moment === 1 ? "" : "s"}, the ${changes.length === 1 ? "one that follows costs" : `${changes.length} that follow cost`} ${Math.abs(sum) < 0.05 ? "as many bits as before" : `${fixed(Math.abs(sum), 1)} bits ${sum < 0 ? "less" : "more"}`}; the prediction departs by ${fixed(kl, 2)} nats in all.${where}`;
     look();
   }
 

@@ -48,6 +48,7 @@ class Networks:
 
     def offer(self, given: Given) -> None:
         """Offer these, and no others."""
+        self.offered = given
         if isinstance(given, RunBrowser):
             known = [(run, run.model()) for run in given.chosen() if run.has_weights]
             given = [run for run, one in known if one.vocabulary is not None and predicts_symbols(one)]
@@ -89,6 +90,8 @@ class Networks:
     def __getitem__(self, name: str) -> Network:
         """The network of that name; UsageError: it was not given."""
         if name not in self._read:
+            if name not in self.given and isinstance(self.offered, RunBrowser):
+                self.offer(self.offered)  # picked there, and told to a linked widget first
             one = self.given[choice(name, "run", self.given)]
             self._read[name] = one if isinstance(one, Network) else one.model()
         return self._read[name]
@@ -155,8 +158,7 @@ class ReadingWidget(LabWidget):
         with self.hold_sync():
             try:
                 networks.offer(change.owner)
-                if self.run not in networks.given:
-                    self.run = next(iter(networks.given))
+                self.run = self.run if self.run in networks.given else next(iter(networks.given))
                 self.error = ""
             except LabError as error:
                 networks.given, self.error = before, str(error)

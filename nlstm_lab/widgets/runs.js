@@ -100,7 +100,7 @@ function render(lab) {
     for (const row of shown) {
       const alike = (seen[row.unit] = (seen[row.unit] ?? -1) + 1);
       const colour = lookOf(row.unit).colour, dash = DASHES[alike % DASHES.length];
-      if (withTraining) series.push({ colour, faint: true, points: row.curves[name].training });
+      if (withTraining) series.push({ colour, dash, faint: true, points: row.curves[name].training });
       series.push({ label: short(row.name), colour, dash, points: row.curves[name].valid, dots: true });
     }
     const points = series.flatMap((each) => each.points);

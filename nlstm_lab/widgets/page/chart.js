@@ -53,7 +53,8 @@ function chart({ height = 150, label, hover = null, press = null }) {
     parts.push(make("text", { class: "nl-tick", x: (edge.left + width - edge.right) / 2, y: height - 5, "text-anchor": "middle" }, plot.x.label));
     parts.push(make("text", { class: "nl-tick", transform: `translate(11 ${(edge.top + height - edge.bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, plot.y.label));
     for (const { colour, dash, faint, points, dots } of plot.series) {
-      if (dots) for (const [px, py] of points) parts.push(make("circle", { cx: x(px), cy: y(py), r: 2.6, fill: colour, class: "nl-dot" }));
+      const marked = dots || points.length === 1 ? points.filter((point) => point.every(Number.isFinite)) : [];
+      for (const [px, py] of marked) parts.push(make("circle", { cx: x(px), cy: y(py), r: 2.6, fill: colour, class: "nl-dot" }));
       parts.push(make("path", { d: path(points, x, y), class: faint ? "nl-line nl-faint" : "nl-line", stroke: colour, "stroke-dasharray": dash }));
     }
     if (plot.cursor !== null && plot.cursor !== undefined) {
