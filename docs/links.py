@@ -57,9 +57,8 @@ def loose(pages: dict[str, str]) -> list[str]:
             text = "\n\n".join("".join(lines) for lines in cells)
         headings = {heading.lower().replace(" ", "-") for heading in re.findall("^#+ (.+)$", text, re.MULTILINE)}
         for path, heading in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", text):
-            if path.endswith((".md", ".ipynb")):
-                lost = posixpath.normpath(posixpath.join(posixpath.dirname(page), path)) not in pages
-            else:
-                lost = not path and heading not in headings
-            found += [f"{page}: {path}#{heading}"] * lost
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(page), path))
+            lost = target not in pages if path.endswith((".md", ".ipynb")) else not path and heading not in headings
+            if lost:
+                found.append(f"{page}: {path}#{heading}")
     return found

@@ -39,11 +39,13 @@ for (const part of document.querySelectorAll(".nl-sortable")) {
   const words = new Set(rows().flatMap((row) => verdict(row).replace(/\(.*?\)|\d+/g, "").split(",")));
   for (const word of [...words].map((word) => word.trim()).filter(Boolean).sort())
     if (![...choose.options].some((option) => option.text === word)) choose.add(new Option(word));
-  const filter = () => rows().forEach((row) => {
-    const found = row.textContent.toLowerCase().includes(find.value.toLowerCase());
-    row.hidden = !found || !verdict(row).includes(choose.value);
+  const filter = () => {
     part.classList.add("nl-parted");
-  });
+    for (const row of rows()) {
+      const found = row.textContent.toLowerCase().includes(find.value.toLowerCase());
+      row.hidden = !found || !verdict(row).includes(choose.value);
+    }
+  };
   find.addEventListener("input", filter);
   choose.addEventListener("change", filter);
   for (const table of part.querySelectorAll("table"))

@@ -2,8 +2,7 @@
 
 This is the one definition of a dead cell. A cell is *saturated* (in records: latched) when its gates are pinned, so
 that it counts away from zero and its tanh stands at 1 or -1; it is *constant* (in records: silent) when its tanh is
-practically constant. Neither remembers anything: the rest of the network sees its tanh (an outer memory is seen
-raw, too, and lies between -1 and 1).
+practically constant. Neither remembers anything: others see its tanh (an outer memory raw, too, from -1 to 1).
 Only the second half of the sequences is judged: from a zero state every cell first has to move.
 """
 

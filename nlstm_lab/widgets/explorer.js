@@ -70,8 +70,8 @@ function render(lab) {
   }
 
   const spans = () => { panels.forEach(({ view }) => view.mark(...lab.get("span"))); };
-  const go = framed((each) => { lab.set({ unit: each }); all(); lab.say(spoken()); });
-  const pick = framed((each) => { lab.set({ unit: each }); if (lab.get("rule") === "alike") rank(false); all(); lab.say(spoken()); });
+  const go = framed((each, anew) => { lab.set({ unit: each }); if (anew && lab.get("rule") === "alike") rank(false); all(); lab.say(spoken()); });
+  const pick = (each) => go(each, true); // what moves like it is ranked anew; along the ranks nothing is
   const look = framed((step) => { hovered = step; moment(); });
   function settle(step) { hovered = null; lab.set({ step }); moment(); lab.say(spoken()); }
 

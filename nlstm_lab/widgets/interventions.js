@@ -6,7 +6,7 @@ function render(lab) {
   let effect = null, hovered = null;
   const ask = (values, delay = 0) => lab.set(values, true, delay);
   const name = (memory) => (/(^| )h$/.test(memory) ? `hidden state ${memory}` : lookOf(memory).label);
-  const words = (memory) => (memory === "cell" ? "the cells" : /^layer/.test(memory) && !/ h$/.test(memory) ? name(memory) : `the ${name(memory)}`);
+  const words = (memory) => (memory === "cell" ? "the cells" : /^layer \d+$/.test(memory) ? name(memory) : `the ${name(memory)}`);
 
   lab.hint(`${lab.alone ? "" : "Click a character, or move the slider: the memory is ablated just before it is read. "}Point at a character after the ablation to see both predictions.`);
   const run = runChoice(lab);

@@ -91,7 +91,7 @@ class Networks:
         """The network of that name; UsageError: it was not given."""
         if name not in self._read:
             if name not in self.given and isinstance(self.offered, RunBrowser):
-                self.offer(self.offered)  # picked there, and told to a linked widget first
+                self.offer(self.offered)  # picked there, and chosen first in a linked widget
             one = self.given[choice(name, "run", self.given)]
             self._read[name] = one if isinstance(one, Network) else one.model()
         return self._read[name]
@@ -158,7 +158,8 @@ class ReadingWidget(LabWidget):
         with self.hold_sync():
             try:
                 networks.offer(change.owner)
-                self.run = self.run if self.run in networks.given else next(iter(networks.given))
+                if self.run not in networks.given:
+                    self.run = next(iter(networks.given))
                 self.error = ""
             except LabError as error:
                 networks.given, self.error = before, str(error)
